@@ -9,7 +9,6 @@ use crate::teams::{MOST_TEAMS, Shape};
 use crate::types::{ELEMENTS, Status};
 use crate::under_way::UnderWay;
 use crate::units::{self, Told};
-use crosswarp_cuda::KernelArgs;
 use crosswarp_cuda::internal::{ROUTE_BYTES, TEAM_BYTES, WORLD_BYTES};
 use crosswarp_cuda::{
     Buffer, Device, DeviceSym, DeviceTeam, DeviceWorld, Function, Launch, Source, Stream,
@@ -20,6 +19,11 @@ use std::ffi::c_void;
 use std::fmt::Display;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+mod words;
+
+pub(crate) use words::WORDS;
+use words::Words;
+
 /// Bytes of the variable in which a unit's kernels find their world; see `device/state.cuh`.
 pub(crate) const STATE_BYTES: usize = 128;
 /// The same of units whose kernels reach PEs of other hosts: behind the rest there is the way to them.
@@ -27,10 +31,7 @@ pub(crate) const HOSTS_STATE_BYTES: usize = 256;
 const _: () = assert!(WORLD_BYTES + 24 == STATE_BYTES);
 const _: () = assert!(STATE_BYTES + ROUTE_BYTES + 24 == HOSTS_STATE_BYTES);
 
-/// Single words and strided elements in stream order.
-pub(crate) const WORDS: Source<'static> =
-    Source::new("words.cu", include_str!("../kernels/words.cu"));
-const REDUCE: &str = include_str!("../kernels/reduce.cu");
+const REDUCE: &str = include_str!("../../kernels/reduce.cu");
 
 /// Name and text of the reductions of an element type.
 pub(crate) fn reduction(element: &str) -> (String, String) {
@@ -45,8 +46,6 @@ pub(crate) struct Gpu {
     // In this order: what works on the heap, then the heap.
     words: Words,
     reductions: Mutex<Reductions>,
-    /// What one word came back in.
-    out: Buffer<u64>,
     /// The library's own stream, for what is called without one.
     pub(crate) stream: Stream,
     /// Of that stream.
@@ -61,8 +60,6 @@ pub(crate) struct Gpu {
     team_bytes: usize,
     /// What kernels know of where the heap has memory, and where they find it.
     memory: Mutex<Memory>,
-    /// Held while `out` is used.
-    turn: Mutex<()>,
     /// This PE is a thread in a world of which two share a GPU: what its kernels are told.
     threads_share: Option<Shown>,
     told: Told,
@@ -104,21 +101,8 @@ pub(crate) const OF_ONE_HOST: &str = "reach PEs of one host alone; compile all u
 const LAZY: &str = "CUDA loads each kernel when it is first launched, which waits for kernels that run, and these may wait for \
      PEs of other hosts; set CUDA_MODULE_LOADING=EAGER before the program starts";
 
-/// What one block puts sooner than a copy engine and a kernel behind it.
-const BYTES_OF_ONE_BLOCK: usize = 64 << 10;
-
 /// Of an element type, by its name: the reduction and the scattered one.
 type Reductions = HashMap<&'static str, [Function; 2]>;
-
-struct Words {
-    store: Function,
-    signal: Function,
-    put_signal: Function,
-    wait: Function,
-    wait_all: Function,
-    strided: Function,
-    atomic: Function,
-}
 
 type Reason = (Status, String);
 type Failure = Box<dyn std::error::Error>;
@@ -206,7 +190,7 @@ impl Gpu {
             let room = heap.stride() - heap.memory().1;
             let told = Memory::words(heap.memory(), room);
             let place = Buffer::from_slice(&stream, &told)?;
-            let words = Self::load_words(&device_world, &stream)?;
+            let words = Words::load(&device_world, &stream)?;
             let all = match threads {
                 true => Self::load_reductions(&device_world, pe.my_pe())?,
                 false => HashMap::new(),
@@ -215,7 +199,7 @@ impl Gpu {
         };
         let loaded = load();
         let ready = smallest(loaded.is_ok().into()).map_err(internal)?;
-        let (stream, memory, (words, out), reductions) = loaded.map_err(internal)?;
+        let (stream, memory, words, reductions) = loaded.map_err(internal)?;
         if ready == 0 {
             return Err((
                 Status::Internal,
@@ -225,7 +209,6 @@ impl Gpu {
         let mut gpu = Self {
             words,
             reductions: Mutex::new(reductions),
-            out,
             stream,
             under_way: UnderWay::default(),
             me: pe.my_pe(),
@@ -233,7 +216,6 @@ impl Gpu {
             table: table.offset(),
             places: places.offset(),
             team_bytes,
-            turn: Mutex::new(()),
             threads_share: None,
             told: Told::default(),
             memory: Mutex::new(memory),
@@ -248,29 +230,6 @@ impl Gpu {
         // Kernels of others may use this PE's part of teams when it is there.
         pe.barrier().map_err(internal)?;
         Ok(gpu)
-    }
-
-    /// The kernels of `words.cu`; the first PE compiles, the others then find it in the cache.
-    fn load_words(
-        world: &DeviceWorld<'static>,
-        stream: &Stream,
-    ) -> Result<(Words, Buffer<u64>), Box<dyn std::error::Error>> {
-        let module = world.load(&WORDS)?;
-        let function = |name| -> Result<Function, Box<dyn std::error::Error>> {
-            let function = module.function(name)?;
-            Launch::new(&function).load()?;
-            Ok(function)
-        };
-        let words = Words {
-            store: function("store")?,
-            signal: function("signal")?,
-            put_signal: function("put_signal")?,
-            wait: function("wait")?,
-            wait_all: function("wait_all")?,
-            strided: function("strided")?,
-            atomic: function("atomic_word")?,
-        };
-        Ok((words, Buffer::zeroed(stream, 1)?))
     }
 
     /// The address of heap offset `offset` on `pe`.
@@ -651,185 +610,6 @@ impl Gpu {
             .map_err(|error| error.to_string())?;
         self.under_way.ends(begun);
         Ok(())
-    }
-
-    /// # Safety
-    /// Arguments as the kernel's parameters; addresses are of symmetric memory or of the program's.
-    unsafe fn launch(
-        &self,
-        function: &Function,
-        (blocks, threads): (u32, u32),
-        stream: &Stream,
-        args: impl KernelArgs,
-    ) -> Result<(), String> {
-        let launch = Launch::new(function).grid(blocks).block(threads);
-        // SAFETY: the caller's promise; the module lives as long as its functions.
-        unsafe { launch.launch(stream, args) }.map_err(|error| error.to_string())
-    }
-
-    /// Stores the low `bytes` of `value` at `address` on `pe`.
-    pub(crate) fn store(
-        &self,
-        stream: &Stream,
-        address: u64,
-        (value, bytes): (u64, usize),
-        pe: i32,
-    ) -> Result<(), String> {
-        let at = self.remote(address, bytes, pe)?;
-        if !self.is_far(pe) {
-            // SAFETY: the address was checked, and is mapped here.
-            let written = unsafe {
-                match bytes {
-                    8 => stream.write_word(at, value, bytes),
-                    _ => stream.store_word(at, value, bytes),
-                }
-            };
-            if written.map_err(|error| error.to_string())? {
-                return Ok(());
-            }
-        }
-        let args = (address, value, bytes as i32, pe);
-        // SAFETY: `store(u64, u64, i32, i32)`; the address was checked.
-        unsafe { self.launch(&self.words.store, (1, 1), stream, args) }
-    }
-
-    /// Changes the signal at `address` on `pe`, after the stream's earlier puts.
-    pub(crate) fn signal(
-        &self,
-        stream: &Stream,
-        address: u64,
-        (value, adds): (u64, bool),
-        pe: i32,
-    ) -> Result<(), String> {
-        let at = self.remote(address, 8, pe)?;
-        let sets = !adds && !self.is_far(pe);
-        // SAFETY: the address was checked, and is mapped here.
-        if sets && unsafe { stream.write_word(at, value, 8) }.map_err(|error| error.to_string())? {
-            return Ok(());
-        }
-        let args = (address, value, i32::from(adds), pe);
-        // SAFETY: `signal(u64*, u64, i32, i32)`; the address was checked.
-        unsafe { self.launch(&self.words.signal, (1, 1), stream, args) }
-    }
-
-    /// Copies `bytes` from `source` to `dest` on `pe` and changes the signal at `address` there behind them, by one
-    /// kernel: a copy engine and a kernel that wait for one another take twice as long. False, and nothing is done, where
-    /// that is slower or can't be: many bytes, or ones that lie differently, or a source outside this PE's part, which
-    /// kernels may not reach.
-    pub(crate) fn put_signal(
-        &self,
-        stream: &Stream,
-        (dest, source, bytes): (u64, u64, usize),
-        address: u64,
-        (value, adds): (u64, bool),
-        pe: i32,
-    ) -> Result<bool, String> {
-        self.remote(dest, bytes, pe)?;
-        self.remote(address, 8, pe)?;
-        // Words of 4 bytes at least, or few.
-        let fine = bytes > BYTES_OF_ONE_BLOCK / 16 && (dest ^ source) % 4 != 0;
-        if bytes > BYTES_OF_ONE_BLOCK || fine || self.remote(source, bytes, self.me as i32).is_err()
-        {
-            return Ok(false);
-        }
-        let threads = bytes.div_ceil(16).next_multiple_of(32).clamp(32, 512) as u32;
-        let n = bytes as u64;
-        let args = (dest, source, n, address, value, i32::from(adds), pe);
-        // SAFETY: `put_signal(u8*, const u8*, u64, u64*, u64, i32, i32)`; the addresses were checked.
-        unsafe { self.launch(&self.words.put_signal, (1, threads), stream, args) }?;
-        Ok(true)
-    }
-
-    /// Waits until the word at `address`, whose bytes are `kind` (negative: signed), compares with `than`.
-    pub(crate) fn wait_word(
-        &self,
-        stream: &Stream,
-        address: u64,
-        (kind, how, than): (i32, i32, u64),
-    ) -> Result<(), String> {
-        self.may_wait_in(stream)?;
-        self.remote(address, kind.unsigned_abs() as usize, self.me as i32)?;
-        let args = (address, kind, how, than);
-        // SAFETY: `wait(u64, i32, i32, u64)`; the address was checked.
-        unsafe { self.launch(&self.words.wait, (1, 1), stream, args) }
-    }
-
-    /// The same for `n` words from `address` on, but those with a `status`.
-    pub(crate) fn wait_words(
-        &self,
-        stream: &Stream,
-        (address, n, status): (u64, usize, u64),
-        (kind, how, than, same): (i32, i32, u64, bool),
-    ) -> Result<(), String> {
-        self.may_wait_in(stream)?;
-        let bytes = (kind.unsigned_abs() as usize).saturating_mul(n);
-        self.remote(address, bytes, self.me as i32)?;
-        let args = (address, n as u64, status, kind, how, than, i32::from(same));
-        // SAFETY: `wait_all(u64, u64, u64, i32, i32, u64, i32)`; status and vector are the program's, as long as it says.
-        unsafe { self.launch(&self.words.wait_all, (1, 1), stream, args) }
-    }
-
-    /// Copies `n` elements of `bytes`, strided.
-    pub(crate) fn strided(
-        &self,
-        stream: &Stream,
-        (dest, dest_stride): (u64, isize),
-        (source, source_stride): (u64, isize),
-        (n, bytes): (usize, usize),
-    ) -> Result<(), String> {
-        if n == 0 {
-            return Ok(());
-        }
-        let blocks = n.div_ceil(256).min(64) as u32;
-        let args = (
-            dest,
-            dest_stride as i64,
-            source,
-            source_stride as i64,
-            n as u64,
-            bytes as i32,
-        );
-        // SAFETY: `strided(u64, i64, u64, i64, u64, i32)`; places and lengths are the program's.
-        unsafe { self.launch(&self.words.strided, (blocks, 256), stream, args) }
-    }
-
-    /// The `bytes` bytes at `address` on `pe`, of another host, behind the stream's earlier work.
-    pub(crate) fn fetch(
-        &self,
-        stream: &Stream,
-        address: u64,
-        bytes: usize,
-        pe: i32,
-    ) -> Result<u64, String> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = (self.out.address(), bytes);
-        // SAFETY: the buffer is of 8 bytes, as the largest number.
-        unsafe { self.copy_over_hosts(stream, false, place, (address, bytes), (1, bytes), pe) }?;
-        let out = self.out.to_vec(stream).map_err(|error| error.to_string())?;
-        Ok(out[0])
-    }
-
-    /// One atomic operation on the word at `address` on `pe`; what was there before.
-    pub(crate) fn atomic(
-        &self,
-        address: u64,
-        bytes: usize,
-        (op, value, cond): (i32, u64, u64),
-        pe: i32,
-    ) -> Result<u64, String> {
-        self.remote(address, bytes, pe)?;
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        self.on(None, |stream| {
-            let args = (address, bytes as i32, op, value, cond, pe, &self.out);
-            // SAFETY: `atomic_word(u64, i32, i32, u64, u64, i32, u64*)`; the address was checked.
-            unsafe { self.launch(&self.words.atomic, (1, 1), stream, args) }
-        })?;
-        let _guard = ContextGuard::keep();
-        let out = self
-            .out
-            .to_vec(&self.stream)
-            .map_err(|error| error.to_string())?;
-        Ok(out[0])
     }
 
     /// Combines `n` elements of the type `element`, by the kernel of [`REDUCE`], compiled if it was not yet.

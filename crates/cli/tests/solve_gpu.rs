@@ -1,4 +1,4 @@
-//! Solves on GPUs by processes: the bits of the CPU, and the end of a run one of whose PEs is killed.
+//! Solves on GPUs by processes, also of several hosts: the bits of the CPU, and the end of a run one of whose PEs is killed.
 //!
 //! Without a GPU the tests say so and pass. Processes that wait for one another inside kernels need a GPU each; with
 //! one GPU there is one PE, or a strategy in which only the hosts wait.
@@ -53,6 +53,47 @@ fn processes_give_the_bits_of_threads_and_of_the_cpu() {
         for strategy in ["auto", "sweep", "host-exchange", "device-put", "persistent"] {
             let line = format!("run -n {gpus} -- crosswarp {solve} cuda --strategy {strategy}");
             assert_eq!(bits(&line), cpu, "{line}");
+        }
+    }
+}
+
+/// Hosts that share nothing, one PE each: what the strategies that store into other GPUs fall back to, too. PEs whose
+/// kernels do not wait for one another may share a GPU.
+#[test]
+fn gpus_of_hosts_give_the_bits_of_the_cpu() {
+    let Some(gpus) = gpus("gpus_of_hosts_give_the_bits_of_the_cpu") else {
+        return;
+    };
+    let hosts = gpus.max(2);
+    for problem in [
+        "laplace1d --points 300001 --max-sweeps 300 --tolerance 0",
+        "laplace2d --nx 700 --ny 500 --method jacobi --max-sweeps 203 --tolerance 0",
+        "laplace2d --preset nvidia --nx 640 --ny 700 --max-sweeps 150 --tolerance 0 --dtype f64",
+        "laplace2d --nx 513 --ny 513 --method mg --dtype f64",
+    ] {
+        let solve = format!("solve {problem} --json --history /dev/null --backend");
+        let bits = |output: &std::process::Output| {
+            let err = String::from_utf8_lossy(&output.stderr);
+            assert!(
+                matches!(output.status.code(), Some(0 | 3)),
+                "{problem}: {err}"
+            );
+            let solved: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            ["sweeps", "cycles", "history", "field_sha256"].map(|name| solved[name].clone())
+        };
+        let cpu = bits(&common::run(&format!("{solve} cpu --pes 2")));
+        let strategies: &[&str] = match problem.contains(" mg ") {
+            true => &[""],
+            false => &["", " --strategy host-exchange"],
+        };
+        for strategy in strategies {
+            let line = format!("run -n {hosts} -- crosswarp {solve} cuda{strategy}");
+            let output = common::crosswarp()
+                .args(line.split(' '))
+                .env("CROSSWARP_FAKE_HOSTS", hosts.to_string())
+                .output()
+                .unwrap();
+            assert_eq!(bits(&output), cpu, "{line}");
         }
     }
 }

@@ -24,6 +24,8 @@
     if (me > 1) return
 
 constexpr size_t line = 128;
+// Of an array.
+constexpr size_t largest = size_t(16) << 20;
 // The flag of an iteration.
 constexpr int flag_lines = 64;
 __host__ __device__ uint64_t* nth(uint64_t* flags, uint64_t i) { return flags + i % flag_lines * (line / sizeof(uint64_t)); }
@@ -73,12 +75,15 @@ KERNEL(g_thread) {
 PUTS(warp)
 PUTS(block)
 
-// Every block moves its own part; blocks do not meet between iterations; all completes before the kernel ends.
+// Every block moves its own part; blocks do not meet between iterations; all completes before the kernel ends. Each
+// iteration has another part of the arrays, for a block's part of one alone fits into a first-level cache; the last one has
+// their beginning.
 #define BANDWIDTH(name, move)                                                            \
     KERNEL(name) {                                                                       \
         ONE_SENDS;                                                                       \
-        const size_t part = bytes / sizeof(int) / gridDim.x, first = blockIdx.x * part;  \
-        for (int i = 0; i < iterations; ++i) {                                           \
+        const size_t n = bytes / sizeof(int), part = n / gridDim.x;                      \
+        for (int i = iterations; i-- > 0;) {                                             \
+            const size_t first = i % (largest / bytes) * n + blockIdx.x * part;          \
             move;                                                                        \
             __syncthreads();                                                             \
         }                                                                                \
@@ -194,7 +199,6 @@ struct row {
     result expected;
 };
 
-constexpr size_t largest = size_t(16) << 20;
 constexpr int counted = 5;
 
 int int_value(int pe, size_t i) { return (int)((1000003u * pe + 7919u * (uint32_t)i) & 0xffffff); }

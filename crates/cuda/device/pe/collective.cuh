@@ -49,9 +49,9 @@ namespace detail {
 // collectives that are called and not inlined took 250 with the larger numbers. That of a broadcast, which combines nothing,
 // takes 64 with three awaited, so that blocks of 1024 threads can call it.
 #ifdef CROSSWARP_FEW_REGISTERS
-constexpr int units_sent = 2, units_awaited = 1, root_units_awaited = 3;
+constexpr int units_sent = 2, root_units_sent = 4, units_awaited = 1, root_units_awaited = 3;
 #else
-constexpr int units_sent = 4, units_awaited = 8, root_units_awaited = 8;
+constexpr int units_sent = 4, root_units_sent = 4, units_awaited = 8, root_units_awaited = 8;
 #endif
 
 template <class Scope> constexpr bool is_grid = false;
@@ -194,9 +194,14 @@ __device__ inline void send_word(u64* at, u64 value, int pe) {
     store_relaxed(ptr(at, pe), value);
 }
 
+// Whether a collective goes on after its first rendezvous. One that has waited in vain must not tell the others of its
+// next rendezvous: who has not looked yet would take that for the first one, and miss what was wrong with it.
+__device__ inline bool goes_on() { return !given_up(); }
+
 // Arrival words all around: what the scope wrote before is visible to every PE after. `mine`: the collective that
-// this is a rendezvous of.
-template <class Scope> __device__ inline CROSSWARP_CALLED bool meet(const team& t, const Scope& scope, u64 mine) {
+// this is a rendezvous of. `tells`: see `goes_on`.
+template <class Scope>
+__device__ inline CROSSWARP_CALLED bool meet(const team& t, const Scope& scope, u64 mine, bool tells = true) {
     if (t.size == 1) {
         // Nobody to meet; what the scope's threads stored is visible to all that hear of it.
         scope.sync();
@@ -213,7 +218,7 @@ template <class Scope> __device__ inline CROSSWARP_CALLED bool meet(const team& 
     const int beside = rank_beside(t.size, scope);
     if (beside < t.size) fence();
     for (int r = scope.rank(); r < t.size; r += scope.size()) {
-        send_word(arrivals + t.me, sent, t.pe(r));
+        if (tells) send_word(arrivals + t.me, sent, t.pe(r));
     }
     count_rendezvous(t, m, scope);
     for (int r = beside; r < t.size; r += scope.size()) {
@@ -288,7 +293,7 @@ __device__ inline rendezvous send_to_each(const team& t, const opening& begins, 
 }
 
 // Stores unit `u` of `data(u)` to every PE, in the rendezvous that begins.
-template <class Scope, class Data>
+template <int batch = units_sent, class Scope, class Data>
 __device__ inline rendezvous send_to_all(const team& t, const opening& begins, int units, const Scope& scope,
                                          Data data) {
     if (units * t.size <= scope.size()) {
@@ -297,8 +302,7 @@ __device__ inline rendezvous send_to_all(const team& t, const opening& begins, i
     const rendezvous m = begins.begun();
     vec16* mine = slots_of(t, m.number, t.me);
     const u64 word = m.word();
-    // Several units' loads are under way before the first is stored.
-    constexpr int batch = units_sent;
+    // `batch` units' loads are under way before the first is stored.
     for (int u = scope.rank(); u < units; u += batch * scope.size()) {
         u64 unit[batch];
 #pragma unroll
@@ -501,6 +505,58 @@ template <class T, class Scope> __device__ inline bool copy_alone(T* dest, const
     return true;
 }
 
+// From how many bytes on a broadcast by a grid is pulled in shares. One more rendezvous takes less then than the root's links
+// take for the array once more: 3 us, 1 MiB at 400 GB/s.
+constexpr u64 shared_min_bytes = 1 << 20;
+
+// Whether the PEs of a broadcast pull shares. The same answer on every PE: symmetric addresses are equally aligned.
+__device__ inline bool is_shared(const void* dest, const void* source, u64 bytes, const team& t) {
+    const bool aligned = ((reinterpret_cast<u64>(dest) | reinterpret_cast<u64>(source)) & 15) == 0;
+    return t.size > 2 && bytes >= shared_min_bytes && aligned;
+}
+
+// A broadcast's bytes, between two rendezvous: each PE but the root loads its share from the root and stores it on all of
+// these. So each array leaves the root once, and none of the others' links carries more in either direction; and who
+// loads knows when it has what it asked for, where a put would need a fence before it could be passed on.
+template <class Scope>
+__device__ inline void pull_shares(u8* dest, const u8* source, u64 bytes, int root, const team& t, const Scope& scope) {
+    if (t.me == root) {
+        if (dest != source) copy<u8, false>(dest, source, bytes, scope);
+        return;
+    }
+    // Whole lines, but for the last share.
+    const u64 each = ((bytes + t.size - 2) / (t.size - 1) + 127) & ~127ull;
+    const u64 before = each * (t.me < root ? t.me : t.me - 1), begin = before < bytes ? before : bytes;
+    const u64 end = bytes - begin < each ? bytes : begin + each;
+    constexpr int flight = 4;
+    const vec16* const from = reinterpret_cast<const vec16*>(ptr(source + begin, t.pe(root)));
+    vec16* const to = reinterpret_cast<vec16*>(dest + begin);
+    const u64 vectors = (end - begin) / sizeof(vec16);
+    const shares<flight, Scope> mine(scope);
+    for (u64 i = mine.first; i < vectors; i += mine.far) {
+        vec16 words[flight];
+#pragma unroll
+        for (int j = 0; j < flight; ++j) {
+            if (i + j * mine.near < vectors) words[j] = load_fresh(from + i + j * mine.near);
+        }
+        for (int k = 0; k < t.size; ++k) {
+            const int r = (t.me + k) % t.size;
+            if (r == root) continue;
+            vec16* const there = ptr(to, t.pe(r)) + i;
+#pragma unroll
+            for (int j = 0; j < flight; ++j) {
+                if (i + j * mine.near < vectors) there[j * mine.near] = words[j];
+            }
+        }
+    }
+    for (u64 i = begin + vectors * sizeof(vec16) + scope.rank(); i < end; i += scope.size()) {
+        const u8 value = load_fresh(ptr(source + i, t.pe(root)));
+        for (int r = 0; r < t.size; ++r) {
+            if (r != root) *ptr(dest + i, t.pe(r)) = value;
+        }
+    }
+}
+
 }  // namespace detail
 
 // Waits for all PEs of the team. What the scope's threads stored in memory before is visible to every PE
@@ -533,13 +589,15 @@ __device__ inline bool broadcast(T* dest, const T* source, u64 n, int root, cons
             // Everyone sends at least one unit: that is how the root learns that its slots were read.
             const int units = n > 0 ? detail::units<T>(n) : 1;
             const bool sends = t.me == root;
-            const detail::rendezvous m = detail::send_to_all(t, begins, sends ? units : 1, scope, [=](int u) {
+            const auto data = [=](int u) {
                 if (!sends) return (u64)0;
                 const u64 data = detail::pack(source, (u64)u * detail::per_unit<T>, n);
                 // Where it is already, it need not come back from a slot.
                 if (dest != source) detail::unpack(dest, (u64)u * detail::per_unit<T>, n, data);
                 return data;
-            });
+            };
+            const detail::rendezvous m =
+                detail::send_to_all<detail::root_units_sent>(t, begins, sends ? units : 1, scope, data);
             detail::count_rendezvous(t, m, scope);
             detail::take_from_root(t, m, root, sends ? 0 : units, scope, [=](int u, u64 data) {
                 detail::unpack(dest, (u64)u * detail::per_unit<T>, n, data);
@@ -547,7 +605,15 @@ __device__ inline bool broadcast(T* dest, const T* source, u64 n, int root, cons
             return detail::end_rendezvous(t, scope);
         }
     }
+    bool goes_on = true;
     if constexpr (detail::is_grid<Scope>) {
+        if (detail::is_shared(dest, source, n * sizeof(T), t) && !detail::routed(t)) {
+            detail::meet(t, scope, mine);
+            goes_on = detail::goes_on();
+            u8* const to = reinterpret_cast<u8*>(dest);
+            if (goes_on) detail::pull_shares(to, reinterpret_cast<const u8*>(source), n * sizeof(T), root, t, scope);
+            return detail::meet(t, scope, mine, goes_on);
+        }
         // The root's grid fills its links by itself; the barrier completes the puts: one rendezvous, where
         // pulling would take two.
         if (t.me == root) {
@@ -556,9 +622,10 @@ __device__ inline bool broadcast(T* dest, const T* source, u64 n, int root, cons
     } else {
         // Each PE pulls for itself: several blocks move more than the root's alone.
         detail::meet(t, scope, mine);
-        get(dest, source, n, t.pe(root), scope);
+        goes_on = detail::goes_on();
+        detail::get_much(dest, source, n, t.pe(root), scope);
     }
-    return detail::meet(t, scope, mine);
+    return detail::meet(t, scope, mine, goes_on);
 }
 
 // The `n` elements of every PE's `source`, in rank order, to `dest` (n × size) on every PE.
@@ -836,6 +903,7 @@ __device__ inline bool reduce(T* dest, const T* source, u64 n, Op op, const team
                 detail::store_relaxed(ptr(here.grids() + t.me, t.pe(r)), (u64)scope.blocks().size());
             }
             detail::meet(t, scope, mine);
+            const bool goes_on = detail::goes_on();
             constexpr u64 per = 16 / sizeof(T);
             u64 vectors = n / per, generation = load_volatile(&detail::scratch_of(t)->generation);
             detail::reduce_staged<T>(reinterpret_cast<detail::vec16*>(dest),
@@ -844,16 +912,17 @@ __device__ inline bool reduce(T* dest, const T* source, u64 n, Op op, const team
                                      scope.blocks(), block());
             // Less than a vector.
             if (t.me == 0) detail::reduce_span(dest, source, vectors * per, n, 0, op, t, true, scope);
-            return detail::meet(t, scope, mine);
+            return detail::meet(t, scope, mine, goes_on);
         }
     }
     detail::meet(t, scope, mine);
+    const bool goes_on = detail::goes_on();
     constexpr u64 per = sizeof(T) < 16 ? 16 / sizeof(T) : 1;
     u64 share = ((n + t.size - 1) / t.size + per - 1) / per * per;
     u64 first = share * t.me < n ? share * t.me : n;
     u64 last = first + share < n ? first + share : n;
     detail::reduce_span(dest, source, first, last, 0, op, t, true, scope);
-    return detail::meet(t, scope, mine);
+    return detail::meet(t, scope, mine, goes_on);
 }
 
 // Block `r` (n elements) of the PEs' `source` (n × size) combined in rank order, in `dest` of rank r.
@@ -865,9 +934,10 @@ __device__ inline bool reducescatter(T* dest, const T* source, u64 n, Op op, con
     if (detail::routed(t)) return detail::reduce_by_puts(dest, source, n, n, op, t, scope, mine);
 #endif
     detail::meet(t, scope, mine);
+    const bool goes_on = detail::goes_on();
     u64 first = n * t.me;
     detail::reduce_span(dest, source, first, first + n, first, op, t, false, scope);
-    return detail::meet(t, scope, mine);
+    return detail::meet(t, scope, mine, goes_on);
 }
 
 template <class Scope = thread, class T>

@@ -134,11 +134,19 @@ __device__ inline void copy_words(W* to, const W* from, u64 n, const Scope& scop
 }
 #endif
 
+// Of four bytes, or U where that is wider.
+template <class U, bool narrow = (sizeof(U) < 4)> struct word {
+    using type = U;
+};
+template <class U> struct word<U, true> {
+    using type = u32;
+};
+template <class U> using word_of = typename word<U>::type;
+
 // Copies bytes with the widest accesses the alignment allows, never narrower than U, to which both
 // sides are aligned. Fresh: see other PEs' stores.
 template <class U, bool Fresh, class Scope>
-__device__ inline void copy(void* to, const void* from, u64 bytes, const Scope& scope) {
-    u64 t = reinterpret_cast<u64>(to), f = reinterpret_cast<u64>(from);
+__device__ inline void copy_wide(u64 t, u64 f, u64 bytes, const Scope& scope) {
     if (((t ^ f) & 15) == 0 && bytes >= 16) {
         // A head up to the boundary, 16-byte words, a tail.
         u64 head = (16 - (t & 15)) & 15;
@@ -160,6 +168,18 @@ __device__ inline void copy(void* to, const void* from, u64 bytes, const Scope& 
     } else {
         copy_words<U, Fresh>((U*)t, (const U*)f, bytes / sizeof(U), scope);
     }
+}
+
+// The same. Up to a word for each thread goes at once: with as little as can be to find out before it is under way.
+template <class U, bool Fresh, class Scope>
+__device__ inline void copy(void* to, const void* from, u64 bytes, const Scope& scope) {
+    const u64 t = reinterpret_cast<u64>(to), f = reinterpret_cast<u64>(from);
+    using W = word_of<U>;
+    if (bytes > sizeof(W) * scope.size() || ((t | f | bytes) & (sizeof(W) - 1)) != 0) {
+        return copy_wide<U, Fresh>(t, f, bytes, scope);
+    }
+    const u64 at = sizeof(W) * scope.rank();
+    if (at < bytes) *reinterpret_cast<W*>(t + at) = load<W, Fresh>(reinterpret_cast<const W*>(f + at));
 }
 
 }  // namespace detail
@@ -191,6 +211,17 @@ __device__ inline void get(T* dest, const T* source, u64 n, int pe, const Scope&
     CROSSWARP_ROUTE(pe, route_get(dest, source, n * sizeof(T), pe, scope));
     detail::copy<unit_of<T>, true>(dest, ptr(source, pe), n * sizeof(T), scope);
 }
+
+namespace detail {
+
+// `get` of more than a word for each thread, in less code.
+template <class Scope, class T>
+__device__ inline void get_much(T* dest, const T* source, u64 n, int pe, const Scope& scope) {
+    CROSSWARP_ROUTE(pe, route_get(dest, source, n * sizeof(T), pe, scope));
+    copy_wide<unit_of<T>, true>(reinterpret_cast<u64>(dest), reinterpret_cast<u64>(ptr(source, pe)), n * sizeof(T), scope);
+}
+
+}  // namespace detail
 
 template <class Scope = thread, class T>
 __device__ inline void put_nbi(T* dest, const T* source, u64 n, int pe, const Scope& scope = Scope()) {

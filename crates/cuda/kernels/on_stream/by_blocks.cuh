@@ -62,13 +62,13 @@ struct peer_blocks {
         }
     }
 
-    // Meets the blocks of this number at `m`. What each stored before is visible to all after.
-    __device__ void meet(const rendezvous& m) const {
+    // Meets the blocks of this number at `m`. What each stored before is visible to all after. `tells`: see `goes_on`.
+    __device__ void meet(const rendezvous& m, bool tells = true) const {
         const block threads;
         // Races prevented: as in `tell`; and a thread must not read the number behind the new one.
         threads.sync();
         const int rank = threads.rank();
-        for (int r = rank; r < t.size; r += threads.size()) tell(m, r);
+        for (int r = rank; tells && r < t.size; r += threads.size()) tell(m, r);
         if (rank == 0) store_relaxed(number, m.number);
         for (int r = rank; r < t.size; r += threads.size()) await(m, r);
         threads.sync();
@@ -103,6 +103,12 @@ __device__ inline void broadcast_of_blocks(u8* dest, const u8* source, u64 n, in
     const peer_blocks here(t, words, collective(kind::broadcast, n, root));
     const part own = here.of(n, 128);
     if (own.count == 0 && here.b != 0) return;
+    if (is_shared(dest, source, n, t)) {
+        here.meet(here.next());
+        const bool tells = goes_on();
+        if (tells) pull_shares(dest + own.first, source + own.first, own.count, root, t, block());
+        return here.meet(here.next(), tells);
+    }
     if (t.me == root) {
         for (int i = 1; i <= t.size; ++i) {
             put(dest + own.first, source + own.first, own.count, t.pe((root + i) % t.size), block());
@@ -120,10 +126,11 @@ __device__ inline void reduce_of_blocks(T* dest, const T* source, u64 n, Op op, 
     const part own = here.of(share, unit);
     if (own.count == 0 && here.b != 0) return;
     here.meet(here.next());
+    const bool tells = goes_on();
     auto bound = [=](u64 at) { return at < n ? at : n; };
     const u64 first = bound(share * t.me + own.first), last = bound(share * t.me + own.first + own.count);
-    reduce_span(dest, source, first, last, 0, op, t, true, block());
-    here.meet(here.next());
+    if (tells) reduce_span(dest, source, first, last, 0, op, t, true, block());
+    here.meet(here.next(), tells);
 }
 
 }  // namespace detail

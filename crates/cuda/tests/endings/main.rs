@@ -156,10 +156,11 @@ fn mismatches(pe: &Pe, device: Device) {
     let world = world(pe, device, Some(LIMIT));
     let stream = &Stream::new(&device).unwrap();
     let heap = world.heap();
-    let len = 80_000;
+    // More than two PEs pull shares of broadcasts of `longer` elements.
+    let (len, longer) = (80_000, 300_000);
     let (a, b) = (
-        heap.alloc_zeroed::<u32>(len).unwrap(),
-        heap.alloc_zeroed::<u32>(len * n).unwrap(),
+        heap.alloc_zeroed::<u32>(longer).unwrap(),
+        heap.alloc_zeroed::<u32>(longer.max(len * n)).unwrap(),
     );
     let (x, y) = (
         heap.alloc_zeroed::<f32>(len).unwrap(),
@@ -184,7 +185,7 @@ fn mismatches(pe: &Pe, device: Device) {
         let (to, from) = (b.range(..len), a.range(..len));
         world.sum_on_stream(stream, team, to, from).unwrap();
     };
-    let cases: [[Call<'_>; 2]; 11] = [
+    let cases: [[Call<'_>; 2]; 15] = [
         [
             ("small root 0", &|t| broadcast(t, 4, 0)),
             ("small root 1", &|t| broadcast(t, 4, 1)),
@@ -192,6 +193,22 @@ fn mismatches(pe: &Pe, device: Device) {
         [
             ("large root 0", &|t| broadcast(t, len, 0)),
             ("large root 1", &|t| broadcast(t, len, 1)),
+        ],
+        [
+            ("larger root 0", &|t| broadcast(t, longer, 0)),
+            ("larger root 1", &|t| broadcast(t, longer, 1)),
+        ],
+        [
+            ("larger", &|t| broadcast(t, longer, 0)),
+            ("large", &|t| broadcast(t, len, 0)),
+        ],
+        [
+            ("large broadcast", &|t| broadcast(t, longer, 0)),
+            ("large sum", &|t| sum(t, longer)),
+        ],
+        [
+            ("large sum", &|t| sum(t, len)),
+            ("large fcollect", &|t| fcollect(t, len)),
         ],
         [
             ("fcollect of 2", &|t| fcollect(t, 2)),

@@ -169,6 +169,51 @@ impl Case<'_> {
         heap.free(source).unwrap();
     }
 
+    /// Broadcasts of which more than two PEs pull shares, of odd lengths, to odd places, in place and not.
+    fn large_broadcasts(&self) {
+        let (world, stream, pes) = (self.world, self.stream, self.pe.n_pes());
+        let most = (4 << 20) + 99;
+        let heap = world.heap();
+        let (source, dest) = (
+            heap.alloc::<u8>(most).unwrap(),
+            heap.alloc::<u8>(most).unwrap(),
+        );
+        let of = |pe: usize| (0..most).map(move |i| value(pe, i) as u8);
+        let untouched = vec![77; most];
+        for root in [0, 1, pes - 1] {
+            for (first, n, in_place) in [
+                (0, most, false),
+                (0, 1 << 20, true),
+                (16, (1 << 20) + 1, false),
+                (1, most - 2, true),
+                (0, 0, false),
+            ] {
+                let root = root % pes;
+                let what = format!("broadcast of {n} from {first} of PE {root}");
+                self.fill(&source, &of(self.me()).collect::<Vec<_>>());
+                self.fill(&dest, &untouched);
+                self.meet(&what);
+                let to = if in_place { &source } else { &dest };
+                let (there, here) = (to.range(first..first + n), source.range(first..first + n));
+                world
+                    .broadcast_on_stream(stream, self.team, there, here, root)
+                    .unwrap();
+                let mut expected = match in_place {
+                    true => of(self.me()).collect(),
+                    false => untouched.clone(),
+                };
+                for (to, from) in expected.iter_mut().zip(of(root)).skip(first).take(n) {
+                    *to = from;
+                }
+                let seen = self.seen(&what, to, most);
+                self.check(&what, &seen, &expected);
+                self.meet(&what);
+            }
+        }
+        heap.free(dest).unwrap();
+        heap.free(source).unwrap();
+    }
+
     /// Sums large enough to go through slots by stores alone, of odd lengths, in place and not.
     fn large_sums(&self) {
         self.large_sum(|v| v as f32);
@@ -275,6 +320,7 @@ fn suite(pe: &Pe, device: Device) {
     case.one_sided();
     case.strided();
     case.collectives();
+    case.large_broadcasts();
     case.large_sums();
     case.graph();
     teams(pe, &world, &stream);
@@ -290,6 +336,7 @@ fn suite_over_hosts(pe: &Pe, device: Device) {
     case.one_sided();
     case.strided();
     case.collectives();
+    case.large_broadcasts();
     case.large_sums();
     case.graph();
     teams(pe, &world, &stream);

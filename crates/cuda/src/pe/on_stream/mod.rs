@@ -82,9 +82,8 @@ fn unit(bytes: usize, places: [usize; 2]) -> (usize, usize) {
 /// Those of the driver and of launching; [`DeviceWorldError::SharedByProcesses`] on every PE from verbs
 /// that wait, where PEs that are processes share a GPU. Waits that end in vain are reported by
 /// [`DeviceWorld::synchronize`], also collectives whose PEs do not call the same: every PE of the team gets a
-/// [`KernelMismatch`](crate::KernelMismatch), if need be after a part of a large payload has moved. (A PE that moves
-/// more than 2 KiB and combines nothing may miss that another one is in a reduction of more. NCCL does not compare,
-/// see [`use_nccl`](DeviceWorld::use_nccl).)
+/// [`KernelMismatch`](crate::KernelMismatch), if need be after a part of a large payload has moved. (NCCL does not
+/// compare, see [`use_nccl`](DeviceWorld::use_nccl).)
 ///
 /// # Panics
 /// Views of different lengths where they must agree, PEs that do not exist, teams and symmetric objects of another

@@ -274,14 +274,22 @@ impl Run {
     ///
     /// # Panics
     /// If it has not after a minute.
-    pub fn end(mut self) -> (i32, String, String) {
+    pub fn end(self) -> (i32, String, String) {
+        self.end_within(std::time::Duration::from_secs(60))
+    }
+
+    /// The same, of a run that starts programs which take long to load.
+    ///
+    /// # Panics
+    /// If it has not ended within `limit`.
+    pub fn end_within(mut self, limit: std::time::Duration) -> (i32, String, String) {
         drop(self.input.take());
         let started = std::time::Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            if started.elapsed().as_secs() >= 60 {
+            if started.elapsed() >= limit {
                 let _ = self.child.kill();
                 panic!("the run does not end: {:?}", self.texts());
             }

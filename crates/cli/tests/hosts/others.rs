@@ -188,7 +188,9 @@ fn passes(by: By, pes: &[usize], role: &str) {
     let folder = tempfile::tempdir().unwrap();
     let slurm = by.needs(&bed, folder.path(), pes.len());
     for run in by.start(&bed, folder.path(), pes, role, slurm.as_ref()) {
-        let (code, out, err) = run.end();
+        // An agent of torchrun reads most of torch on each host, before a PE starts: beside other work, for minutes.
+        let limit = std::time::Duration::from_secs(if by == By::Torchrun { 300 } else { 60 });
+        let (code, out, err) = run.end_within(limit);
         assert_eq!(code, 0, "{role} on {pes:?} by {by:?}: {out}\n{err}");
     }
     if let Some(slurm) = slurm {

@@ -99,7 +99,12 @@ else
 fi
 
 for host in 1 2 3; do
-    left=$("$bed" pids "$host")
+    # Other launchers' daemons may be about to end.
+    for _ in $(seq 60); do
+        left=$("$bed" pids "$host")
+        [ -n "$left" ] || break
+        sleep 1
+    done
     [ -z "$left" ] || { echo "FAILED: processes are left on host $host: $left"; failed=1; }
 done
 [ -z "$failed" ]

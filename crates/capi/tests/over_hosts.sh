@@ -30,12 +30,25 @@ checked() { # what; how it is done
 run() { # the program; how; its options
     checked "$1 $2" "$bed" run 1 oshrun --rsh "$rsh" "${@:3}" "./$1"
 }
+# Nothing of a run is left on any host, after so many seconds at most.
+nothing_is_left() {
+    local host left
+    for host in 1 2 3; do
+        for _ in $(seq "$1"); do
+            left=$("$bed" pids "$host")
+            [ -n "$left" ] || break
+            sleep 1
+        done
+        [ -z "$left" ] || { echo "FAILED: processes are left on host $host: $left"; failed=1; }
+    done
+}
 for name in rma amo nbi signal wait reduce collect teams contexts locks memory old setup statics threads generics ring \
     heat isort matmul samplesort; do
     oshcc -std=c11 -O1 -pthread "$here/c/$name.c" -o "$name" -lm
     run "$name" "on two hosts" --hosts "$two"
     run "$name" "on three hosts" --host-file three -n 5
 done
+nothing_is_left 5
 
 # These launchers do not tell programs that there are several hosts.
 export SEVERAL_HOSTS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -98,13 +111,6 @@ else
     echo "skipped: CROSSWARP_SUITES names no sources"
 fi
 
-for host in 1 2 3; do
-    # Other launchers' daemons may be about to end.
-    for _ in $(seq 60); do
-        left=$("$bed" pids "$host")
-        [ -n "$left" ] || break
-        sleep 1
-    done
-    [ -z "$left" ] || { echo "FAILED: processes are left on host $host: $left"; failed=1; }
-done
+# The daemons of other launchers may be about to end.
+nothing_is_left 60
 [ -z "$failed" ]

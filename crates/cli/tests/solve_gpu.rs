@@ -57,8 +57,8 @@ fn processes_give_the_bits_of_threads_and_of_the_cpu() {
     }
 }
 
-/// Hosts that share nothing, one PE each: what the strategies that store into other GPUs fall back to, too. PEs whose
-/// kernels do not wait for one another may share a GPU.
+/// Hosts that share nothing, one PE each: by the strategy that is chosen there, and by the one whose name is given. The
+/// kernels of none wait for another PE, so PEs may share a GPU.
 #[test]
 fn gpus_of_hosts_give_the_bits_of_the_cpu() {
     let Some(gpus) = gpus("gpus_of_hosts_give_the_bits_of_the_cpu") else {

@@ -33,8 +33,8 @@ template <class T, class Scope> __device__ inline bool copy_alone(T* dest, const
     return true;
 }
 
-// From how many bytes on a broadcast by a grid is pulled in shares. One more rendezvous takes less then than the root's links
-// take for the array once more: 3 us, 1 MiB at 400 GB/s.
+// From how many bytes on a broadcast by a grid is pulled in shares. One more rendezvous takes less then than the root's
+// links take for the array once more: 3 us, 1 MiB at 400 GB/s.
 constexpr u64 shared_min_bytes = 1 << 20;
 
 // Whether the PEs of a broadcast pull shares. The same answer on every PE: symmetric addresses are equally aligned.
@@ -133,14 +133,12 @@ __device__ inline bool broadcast(T* dest, const T* source, u64 n, int root, cons
             return detail::end_rendezvous(t, scope);
         }
     }
-    bool goes_on = true;
     if constexpr (detail::is_grid<Scope>) {
         if (detail::is_shared(dest, source, n * sizeof(T), t) && !detail::routed(t)) {
             detail::meet(t, scope, mine);
-            goes_on = detail::goes_on();
             u8* const to = reinterpret_cast<u8*>(dest);
-            if (goes_on) detail::pull_shares(to, reinterpret_cast<const u8*>(source), n * sizeof(T), root, t, scope);
-            return detail::meet(t, scope, mine, goes_on);
+            detail::pull_shares(to, reinterpret_cast<const u8*>(source), n * sizeof(T), root, t, scope);
+            return detail::meet(t, scope, mine);
         }
         // The root's grid fills its links by itself; the barrier completes the puts: one rendezvous, where
         // pulling would take two.
@@ -150,10 +148,9 @@ __device__ inline bool broadcast(T* dest, const T* source, u64 n, int root, cons
     } else {
         // Each PE pulls for itself: several blocks move more than the root's alone.
         detail::meet(t, scope, mine);
-        goes_on = detail::goes_on();
         detail::get_much(dest, source, n, t.pe(root), scope);
     }
-    return detail::meet(t, scope, mine, goes_on);
+    return detail::meet(t, scope, mine);
 }
 
 // The `n` elements of every PE's `source`, in rank order, to `dest` (n × size) on every PE.
@@ -339,7 +336,6 @@ __device__ inline bool reduce(T* dest, const T* source, u64 n, Op op, const team
                 detail::store_relaxed(ptr(here.grids() + t.me, t.pe(r)), (u64)scope.blocks().size());
             }
             detail::meet(t, scope, mine);
-            const bool goes_on = detail::goes_on();
             constexpr u64 per = 16 / sizeof(T);
             u64 vectors = n / per, generation = load_volatile(&detail::scratch_of(t)->generation);
             detail::reduce_staged<T>(reinterpret_cast<detail::vec16*>(dest),
@@ -348,17 +344,16 @@ __device__ inline bool reduce(T* dest, const T* source, u64 n, Op op, const team
                                      scope.blocks(), block());
             // Less than a vector.
             if (t.me == 0) detail::reduce_span(dest, source, vectors * per, n, 0, op, t, true, scope);
-            return detail::meet(t, scope, mine, goes_on);
+            return detail::meet(t, scope, mine);
         }
     }
     detail::meet(t, scope, mine);
-    const bool goes_on = detail::goes_on();
     constexpr u64 per = sizeof(T) < 16 ? 16 / sizeof(T) : 1;
     u64 share = ((n + t.size - 1) / t.size + per - 1) / per * per;
     u64 first = share * t.me < n ? share * t.me : n;
     u64 last = first + share < n ? first + share : n;
     detail::reduce_span(dest, source, first, last, 0, op, t, true, scope);
-    return detail::meet(t, scope, mine, goes_on);
+    return detail::meet(t, scope, mine);
 }
 
 // Block `r` (n elements) of the PEs' `source` (n × size) combined in rank order, in `dest` of rank r.
@@ -370,10 +365,9 @@ __device__ inline bool reducescatter(T* dest, const T* source, u64 n, Op op, con
     if (detail::routed(t)) return detail::reduce_by_puts(dest, source, n, n, op, t, scope, mine);
 #endif
     detail::meet(t, scope, mine);
-    const bool goes_on = detail::goes_on();
     u64 first = n * t.me;
     detail::reduce_span(dest, source, first, first + n, first, op, t, false, scope);
-    return detail::meet(t, scope, mine, goes_on);
+    return detail::meet(t, scope, mine);
 }
 
 template <class Scope = thread, class T>

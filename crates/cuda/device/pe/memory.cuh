@@ -214,7 +214,7 @@ __device__ inline void get(T* dest, const T* source, u64 n, int pe, const Scope&
 
 namespace detail {
 
-// `get` of more than a word for each thread, in less code.
+// `get` in less code, for more than a word for each thread (fewer are right, too, and slower).
 template <class Scope, class T>
 __device__ inline void get_much(T* dest, const T* source, u64 n, int pe, const Scope& scope) {
     CROSSWARP_ROUTE(pe, route_get(dest, source, n * sizeof(T), pe, scope));

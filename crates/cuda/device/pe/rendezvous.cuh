@@ -147,16 +147,20 @@ struct arrival_of {
     int rank;
     __device__ int name() const { return t.pe(rank); }
     __device__ int gone() const { return gone_pe(name()); }
-    // Its arrival may be that of another collective; or a unit of this rendezvous shows that the PE sends its payload
-    // in slots, and so no arrival.
+    // Whether it is there for another collective: its arrival may be that of one; or a unit of this rendezvous shows that
+    // the PE sends its payload in slots, and so no arrival. `word`: what shows it.
+    __device__ bool differs(u64& word) const {
+        word = load_acquire(arrivals_of(t) + rank);
+        if (m.differs(word)) return true;
+        // It may have come since it was last looked for.
+        if (routed(t)) return false;
+        u64 data;
+        load_unit(slots_of(t, m.number, rank), data, word);
+        return (word & number_mask) == m.number;
+    }
     __device__ bool mismatch() const {
-        u64 data, word = load_acquire(arrivals_of(t) + rank);
-        if (!m.differs(word)) {
-            // It may have come since it was last looked for.
-            if (routed(t)) return false;
-            load_unit(slots_of(t, m.number, rank), data, word);
-            if ((word & number_mask) != m.number) return false;
-        }
+        u64 word;
+        if (!differs(word)) return false;
         m.report_mismatch(name(), arrivals_of(t) + rank, word);
         return true;
     }
@@ -175,14 +179,9 @@ __device__ inline void send_word(u64* at, u64 value, int pe) {
     store_relaxed(ptr(at, pe), value);
 }
 
-// Whether a collective goes on after its first rendezvous. One that has waited in vain must not tell the others of its
-// next rendezvous: who has not looked yet would take that for the first one, and miss what was wrong with it.
-__device__ inline bool goes_on() { return !given_up(); }
-
 // Arrival words all around: what the scope wrote before is visible to every PE after. `mine`: the collective that
-// this is a rendezvous of. `tells`: see `goes_on`.
-template <class Scope>
-__device__ inline CROSSWARP_CALLED bool meet(const team& t, const Scope& scope, u64 mine, bool tells = true) {
+// this is a rendezvous of.
+template <class Scope> __device__ inline CROSSWARP_CALLED bool meet(const team& t, const Scope& scope, u64 mine) {
     if (t.size == 1) {
         // Nobody to meet; what the scope's threads stored is visible to all that hear of it.
         scope.sync();
@@ -199,7 +198,7 @@ __device__ inline CROSSWARP_CALLED bool meet(const team& t, const Scope& scope, 
     const int beside = rank_beside(t.size, scope);
     if (beside < t.size) fence();
     for (int r = scope.rank(); r < t.size; r += scope.size()) {
-        if (tells) send_word(arrivals + t.me, sent, t.pe(r));
+        send_word(arrivals + t.me, sent, t.pe(r));
     }
     count_rendezvous(t, m, scope);
     for (int r = beside; r < t.size; r += scope.size()) {

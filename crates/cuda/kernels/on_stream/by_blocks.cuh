@@ -48,30 +48,38 @@ struct peer_blocks {
         store_relaxed(ptr(arrivals + t.me, t.pe(r)), m.word());
     }
 
-    // Waits until rank `r` is at `m`. Acquire pairs with its fence; a sync of the block hands it on.
-    __device__ void await(const rendezvous& m, int r) const {
+    // Waits until rank `r` is at `m`; whether it is there for another collective. Acquire pairs with its fence; a sync of
+    // the block hands it on.
+    __device__ bool await_other(const rendezvous& m, int r) const {
         const u64* word = arrivals + r;
         u64 seen = 0;
         auto came = [&] { return (seen = load_acquire(word)) == m.word() || (seen & number_mask) > m.number; };
         auto number_seen = [&] { return seen & number_mask; };
-        if (b == 0) {
-            spin_for(came, wait_rendezvous, arrival_of{t, m, r}, word, m.number, number_seen);
-        } else {
+        if (b != 0) {
             // One that is there for another collective is block 0's to find, which ends this wait, too.
             spin_for(came, wait_rendezvous, waits_for{t.pe(r)}, word, m.number, number_seen);
+            return false;
         }
+        const arrival_of who = {t, m, r};
+        u64 other;
+        // Also where another thread has reported another rank, which ends this wait.
+        return !spin_for(came, wait_rendezvous, who, word, m.number, number_seen) && who.differs(other);
     }
 
-    // Meets the blocks of this number at `m`. What each stored before is visible to all after. `tells`: see `goes_on`.
-    __device__ void meet(const rendezvous& m, bool tells = true) const {
+    // Meets the blocks of this number at `m`. What each stored before is visible to all after. False in block 0 if a rank is
+    // there for another collective. The block then does not tell the others of its next rendezvous (`tells`): who has not
+    // looked yet would take that for this one, and miss what is wrong with it.
+    __device__ bool meet(const rendezvous& m, bool tells = true) const {
         const block threads;
         // Races prevented: as in `tell`; and a thread must not read the number behind the new one.
         threads.sync();
         const int rank = threads.rank();
         for (int r = rank; tells && r < t.size; r += threads.size()) tell(m, r);
         if (rank == 0) store_relaxed(number, m.number);
-        for (int r = rank; r < t.size; r += threads.size()) await(m, r);
-        threads.sync();
+        bool other = false;
+        for (int r = rank; r < t.size; r += threads.size()) other |= await_other(m, r);
+        // A sync of the block, in which all its threads get the same answer.
+        return __syncthreads_or(other) == 0;
     }
 };
 
@@ -104,10 +112,10 @@ __device__ inline void broadcast_of_blocks(u8* dest, const u8* source, u64 n, in
     const part own = here.of(n, 128);
     if (own.count == 0 && here.b != 0) return;
     if (is_shared(dest, source, n, t)) {
-        here.meet(here.next());
-        const bool tells = goes_on();
+        const bool tells = here.meet(here.next());
         if (tells) pull_shares(dest + own.first, source + own.first, own.count, root, t, block());
-        return here.meet(here.next(), tells);
+        here.meet(here.next(), tells);
+        return;
     }
     if (t.me == root) {
         for (int i = 1; i <= t.size; ++i) {
@@ -125,8 +133,7 @@ __device__ inline void reduce_of_blocks(T* dest, const T* source, u64 n, Op op, 
     const u64 share = ((n + t.size - 1) / t.size + unit - 1) / unit * unit;
     const part own = here.of(share, unit);
     if (own.count == 0 && here.b != 0) return;
-    here.meet(here.next());
-    const bool tells = goes_on();
+    const bool tells = here.meet(here.next());
     auto bound = [=](u64 at) { return at < n ? at : n; };
     const u64 first = bound(share * t.me + own.first), last = bound(share * t.me + own.first + own.count);
     if (tells) reduce_span(dest, source, first, last, 0, op, t, true, block());

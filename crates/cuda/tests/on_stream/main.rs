@@ -169,9 +169,10 @@ impl Case<'_> {
         heap.free(source).unwrap();
     }
 
-    /// Broadcasts of which more than two PEs pull shares, of odd lengths, to odd places, in place and not.
+    /// Broadcasts of which more than two PEs pull shares, of odd lengths, in place and not; and one to an odd place, which
+    /// the root pushes.
     fn large_broadcasts(&self) {
-        let (world, stream, pes) = (self.world, self.stream, self.pe.n_pes());
+        let (world, stream, pes) = (self.world, self.stream, self.members.len());
         let most = (4 << 20) + 99;
         let heap = world.heap();
         let (source, dest) = (
@@ -189,7 +190,7 @@ impl Case<'_> {
                 (0, 0, false),
             ] {
                 let root = root % pes;
-                let what = format!("broadcast of {n} from {first} of PE {root}");
+                let what = format!("broadcast of {n} from {first} of rank {root}");
                 self.fill(&source, &of(self.me()).collect::<Vec<_>>());
                 self.fill(&dest, &untouched);
                 self.meet(&what);
@@ -202,7 +203,8 @@ impl Case<'_> {
                     true => of(self.me()).collect(),
                     false => untouched.clone(),
                 };
-                for (to, from) in expected.iter_mut().zip(of(root)).skip(first).take(n) {
+                let sent = of(self.members[root]);
+                for (to, from) in expected.iter_mut().zip(sent).skip(first).take(n) {
                     *to = from;
                 }
                 let seen = self.seen(&what, to, most);

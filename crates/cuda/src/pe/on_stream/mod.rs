@@ -82,8 +82,9 @@ fn unit(bytes: usize, places: [usize; 2]) -> (usize, usize) {
 /// Those of the driver and of launching; [`DeviceWorldError::SharedByProcesses`] on every PE from verbs
 /// that wait, where PEs that are processes share a GPU. Waits that end in vain are reported by
 /// [`DeviceWorld::synchronize`], also collectives whose PEs do not call the same: every PE of the team gets a
-/// [`KernelMismatch`](crate::KernelMismatch), if need be after a part of a large payload has moved. (NCCL does not
-/// compare, see [`use_nccl`](DeviceWorld::use_nccl).)
+/// [`KernelMismatch`](crate::KernelMismatch), if need be after a part of a large payload has moved. (A PE that has
+/// been given more collectives of the team goes on to them, and one that has not looked yet may then miss what was wrong.
+/// NCCL does not compare, see [`use_nccl`](DeviceWorld::use_nccl).)
 ///
 /// # Panics
 /// Views of different lengths where they must agree, PEs that do not exist, teams and symmetric objects of another

@@ -65,6 +65,12 @@ fn gpus_of_hosts_give_the_bits_of_the_cpu() {
         return;
     };
     let hosts = gpus.max(2);
+    let on_hosts = |line: &str| {
+        let mut command = common::crosswarp();
+        command.args(line.split(' '));
+        command.env("CROSSWARP_FAKE_HOSTS", hosts.to_string());
+        command.output().unwrap()
+    };
     for problem in [
         "laplace1d --points 300001 --max-sweeps 300 --tolerance 0",
         "laplace2d --nx 700 --ny 500 --method jacobi --max-sweeps 203 --tolerance 0",
@@ -88,13 +94,19 @@ fn gpus_of_hosts_give_the_bits_of_the_cpu() {
         };
         for strategy in strategies {
             let line = format!("run -n {hosts} -- crosswarp {solve} cuda{strategy}");
-            let output = common::crosswarp()
-                .args(line.split(' '))
-                .env("CROSSWARP_FAKE_HOSTS", hosts.to_string())
-                .output()
-                .unwrap();
-            assert_eq!(bits(&output), cpu, "{line}");
+            assert_eq!(bits(&on_hosts(&line)), cpu, "{line}");
         }
+    }
+    if gpus > 1 {
+        // They are of several hosts indeed: what needs one is refused.
+        let problem = "laplace2d --method jacobi --max-sweeps 5";
+        let line = format!(
+            "run -n {hosts} -- crosswarp solve {problem} --backend cuda --strategy persistent"
+        );
+        let output = on_hosts(&line);
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{err}");
+        assert!(err.contains("is on another host"), "{err}");
     }
 }
 

@@ -80,8 +80,6 @@ __device__ void wait_for(u64 at, i32 type, i32 how, u64 than) {
 }
 
 KERNEL(wait)(u64 at, i32 type, i32 how, u64 than) { wait_for(at, type, how, than); }
-// The same of signals, which most waits are for, in little code: a kernel that begins has none in its caches.
-KERNEL(wait_signal)(u64 at, i32 how, u64 than) { wait_for<u64>(at, how, than); }
 
 // All of `n` words but those whose `status` is not 0; `than` are the bytes of what each is compared with, in memory of
 // the program's, or with `same` all with that.

@@ -11,7 +11,8 @@ use crate::under_way::UnderWay;
 use crate::units::{self, Told};
 use crosswarp_cuda::internal::{ROUTE_BYTES, TEAM_BYTES, WORLD_BYTES};
 use crosswarp_cuda::{
-    Buffer, Device, DeviceSym, DeviceTeam, DeviceWorld, Function, Launch, Source, Stream,
+    Buffer, Device, DeviceSym, DeviceTeam, DeviceWorld, Function, KernelArgs, Launch, Source,
+    Stream,
 };
 use crosswarp_shmem::{CollectiveError, Pe, WorldKind};
 use std::collections::HashMap;
@@ -610,6 +611,20 @@ impl Gpu {
             .map_err(|error| error.to_string())?;
         self.under_way.ends(begun);
         Ok(())
+    }
+
+    /// # Safety
+    /// Arguments as the kernel's parameters; addresses are of symmetric memory or of the program's.
+    unsafe fn launch(
+        &self,
+        function: &Function,
+        (blocks, threads): (u32, u32),
+        stream: &Stream,
+        args: impl KernelArgs,
+    ) -> Result<(), String> {
+        let launch = Launch::new(function).grid(blocks).block(threads);
+        // SAFETY: the caller's promise; the module lives as long as its functions.
+        unsafe { launch.launch(stream, args) }.map_err(|error| error.to_string())
     }
 
     /// Combines `n` elements of the type `element`, by the kernel of [`REDUCE`], compiled if it was not yet.

@@ -3,7 +3,7 @@
 
 use super::{Failure, Gpu};
 use crate::driver::ContextGuard;
-use crosswarp_cuda::{Buffer, DeviceWorld, Function, KernelArgs, Launch, Source, Stream};
+use crosswarp_cuda::{Buffer, DeviceWorld, Function, Launch, Source, Stream};
 use std::sync::{Mutex, PoisonError};
 
 /// Single words and strided elements in stream order.
@@ -19,7 +19,6 @@ pub(super) struct Words {
     signal: Function,
     put_signal: Function,
     wait: Function,
-    wait_signal: Function,
     wait_all: Function,
     strided: Function,
     atomic: Function,
@@ -42,7 +41,6 @@ impl Words {
             signal: function("signal")?,
             put_signal: function("put_signal")?,
             wait: function("wait")?,
-            wait_signal: function("wait_signal")?,
             wait_all: function("wait_all")?,
             strided: function("strided")?,
             atomic: function("atomic_word")?,
@@ -53,20 +51,6 @@ impl Words {
 }
 
 impl Gpu {
-    /// # Safety
-    /// Arguments as the kernel's parameters; addresses are of symmetric memory or of the program's.
-    pub(super) unsafe fn launch(
-        &self,
-        function: &Function,
-        (blocks, threads): (u32, u32),
-        stream: &Stream,
-        args: impl KernelArgs,
-    ) -> Result<(), String> {
-        let launch = Launch::new(function).grid(blocks).block(threads);
-        // SAFETY: the caller's promise; the module lives as long as its functions.
-        unsafe { launch.launch(stream, args) }.map_err(|error| error.to_string())
-    }
-
     /// Stores the low `bytes` of `value` at `address` on `pe`.
     pub(crate) fn store(
         &self,
@@ -149,11 +133,6 @@ impl Gpu {
     ) -> Result<(), String> {
         self.may_wait_in(stream)?;
         self.remote(address, kind.unsigned_abs() as usize, self.me as i32)?;
-        if kind == 8 {
-            let args = (address, how, than);
-            // SAFETY: `wait_signal(u64, i32, u64)`; the address was checked.
-            return unsafe { self.launch(&self.words.wait_signal, (1, 1), stream, args) };
-        }
         let args = (address, kind, how, than);
         // SAFETY: `wait(u64, i32, i32, u64)`; the address was checked.
         unsafe { self.launch(&self.words.wait, (1, 1), stream, args) }

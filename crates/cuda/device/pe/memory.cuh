@@ -134,15 +134,6 @@ __device__ inline void copy_words(W* to, const W* from, u64 n, const Scope& scop
 }
 #endif
 
-// Of four bytes, or U where that is wider.
-template <class U, bool narrow = (sizeof(U) < 4)> struct word {
-    using type = U;
-};
-template <class U> struct word<U, true> {
-    using type = u32;
-};
-template <class U> using word_of = typename word<U>::type;
-
 // Copies bytes with the widest accesses the alignment allows, never narrower than U, to which both
 // sides are aligned. Fresh: see other PEs' stores.
 template <class U, bool Fresh, class Scope>
@@ -174,7 +165,7 @@ __device__ inline void copy_wide(u64 t, u64 f, u64 bytes, const Scope& scope) {
 template <class U, bool Fresh, class Scope>
 __device__ inline void copy(void* to, const void* from, u64 bytes, const Scope& scope) {
     const u64 t = reinterpret_cast<u64>(to), f = reinterpret_cast<u64>(from);
-    using W = word_of<U>;
+    using W = typename unit_of_bytes<(sizeof(U) < 4 ? 4 : (int)sizeof(U))>::type;
     if (bytes > sizeof(W) * scope.size() || ((t | f | bytes) & (sizeof(W) - 1)) != 0) {
         return copy_wide<U, Fresh>(t, f, bytes, scope);
     }

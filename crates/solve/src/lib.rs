@@ -30,6 +30,7 @@ mod no_memory;
 mod pes;
 mod problem;
 mod solution;
+mod solve;
 mod solver;
 mod staged_file;
 mod stop;
@@ -47,7 +48,8 @@ pub use method::options::{Checkpointing, Cycles, First, Method, Options, Options
 pub use pes::error::PeError;
 pub use problem::space::{PlaneSource, Problem3d, Side};
 pub use problem::{Boundary, Norm, Problem1d, Problem2d, ProblemError, Robin, RowSource};
-pub use solution::{Solution, solve_1d, solve_2d, solve_3d};
+pub use solution::Solution;
+pub use solve::{solve_1d, solve_2d, solve_3d};
 pub use solver::{Gradients, Solver2d};
 
 /// For the other crates of the project.

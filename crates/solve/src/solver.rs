@@ -12,6 +12,7 @@ use crate::method::multigrid::plane::Plane;
 use crate::method::options::{Cycles, Options, OptionsError};
 use crate::problem::{Problem2d, RowSource};
 use crate::solution::Solution;
+use crate::solve::compiled;
 
 /// A problem on a plane whose multigrid levels are made once, for many solves, as a preconditioner, or both.
 ///
@@ -81,7 +82,7 @@ impl<'p, F: Real> Solver2d<'p, F> {
         problem.check()?;
         cycles.check()?;
         Ok(Solver2d {
-            plane: Plane::new(pe, problem, cycles)?,
+            plane: (compiled().levels)(pe, problem, cycles)?,
             problem: problem.clone(),
         })
     }
@@ -98,7 +99,7 @@ impl<'p, F: Real> Solver2d<'p, F> {
         source: Option<RowSource<F>>,
         initial: Option<RowSource<F>>,
         options: &Options<'_>,
-        observer: impl FnMut(&Progress<'_>),
+        mut observer: impl FnMut(&Progress<'_>),
     ) -> Result<Solution<F>, SolveError> {
         options.check()?;
         if options.method.cycles().is_none() {
@@ -110,7 +111,7 @@ impl<'p, F: Real> Solver2d<'p, F> {
             initial: initial.or_else(|| of.initial.clone()),
             ..of.clone()
         };
-        let outcome = self.plane.solve(&problem, options, observer)?;
+        let outcome = (compiled().by_levels)(&mut self.plane, &problem, options, &mut observer)?;
         Ok(Solution::of_cycles(outcome))
     }
 

@@ -326,7 +326,7 @@ fn the_examples_compile() {
         return;
     }
     let sources = [
-        Source::new("ring.cu", include_str!("../examples/ring.cu")),
+        Source::new("gpu_ring.cu", include_str!("../examples/gpu_ring.cu")),
         Source::new("halo.cu", include_str!("../examples/halo.cu")),
     ];
     for (major, minor) in [(7, 5), (8, 0), (8, 9), (9, 0), (10, 0), (12, 0)] {

@@ -1,10 +1,10 @@
-//! A token goes around the ring of PEs inside one kernel on each PE (`ring.cu`, beside this file): PE 0
+//! A token goes around the ring of PEs inside one kernel on each PE (`gpu_ring.cu`, beside this file): PE 0
 //! sends 100 to its right-hand neighbour, and each PE adds one to what it gets and passes it on.
 //!
 //! ```text
-//! cargo run -p crosswarp-cuda --example ring                    # one PE per GPU
-//! cargo run -p crosswarp-cuda --example ring -- 3               # three PEs, as threads
-//! crosswarp run -n 2 target/debug/examples/ring                 # two PEs, as processes
+//! cargo run -p crosswarp-cuda --example gpu_ring                # one PE per GPU
+//! cargo run -p crosswarp-cuda --example gpu_ring -- 3           # three PEs, as threads
+//! crosswarp run -n 2 target/debug/examples/gpu_ring             # two PEs, as processes
 //! ```
 #![allow(unsafe_code)] // Launches a kernel.
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crosswarp_cuda::{DeviceWorld, Launch, Source, Spmd, Stream};
 
-const RING: Source<'static> = Source::new("ring.cu", include_str!("ring.cu"));
+const RING: Source<'static> = Source::new("gpu_ring.cu", include_str!("gpu_ring.cu"));
 
 /// The crates' errors and those of the command line.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -44,7 +44,7 @@ fn run() -> Result<(), Failure> {
     // A wait inside a kernel gives up after ten seconds.
     let mut spmd = Spmd::new().wait_limit(Duration::from_secs(10));
     if let Some(pes) = std::env::args().nth(1) {
-        spmd = spmd.pes(pes.parse().map_err(|_| "usage: ring [NUMBER OF PES]")?);
+        spmd = spmd.pes(pes.parse().map_err(|_| "usage: gpu_ring [NUMBER OF PES]")?);
     }
     // Runs `ring` as every PE: threads, or under `crosswarp run` this process as one of them.
     spmd.run(ring).map(|_| ())

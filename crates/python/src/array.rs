@@ -66,8 +66,10 @@ fn kind(number: i32) -> Option<Kind> {
 }
 
 impl Array {
-    /// The memory of an array, if it is laid out as it must be and of a type that is known.
+    /// The memory of an array, if it is laid out as it must be and of a type that is known. Nothing of what derives from
+    /// arrays: there may be more to say, as the mask of a masked array.
     pub fn of(array: &Bound<'_, PyUntypedArray>) -> Option<Array> {
+        array.as_any().cast_exact::<PyUntypedArray>().ok()?;
         const LAYOUT: i32 = npyffi::NPY_ARRAY_C_CONTIGUOUS | npyffi::NPY_ARRAY_ALIGNED;
         let object: *mut PyArrayObject = array.as_array_ptr();
         // SAFETY: the object is an array, alive, and the interpreter's lock is held.

@@ -324,3 +324,19 @@ def test_nans_along_axes(dtype):
     a[:] = 0.0
     a[133] = -0.0
     assert set(cw.argmin(a, 0)) == {133} == set(cw.argmin(a.T.copy(), 1)) and set(cw.argmax(a, 0)) == {0}
+
+
+def test_masks_are_not_passed_over():
+    masked = np.ma.masked_array([1.0, 2.0, -9999.0], [False, False, True])
+    for reduction in (cw.sum, cw.mean, cw.min, cw.argmax, cw.norm):
+        with pytest.raises(cw.InputError, match="looks at no mask"):
+            reduction(masked)
+    with pytest.raises(cw.InputError, match="looks at no mask"):
+        cw.dot(masked, masked)
+    with pytest.raises(cw.InputError, match="looks at no mask"):
+        cw.histogram(masked, bins=3, range=(0, 3))
+    with pytest.raises(cw.InputError, match="looks at no mask"):
+        cw.bincount(np.ma.masked_array([1, 2], [False, True]))
+    assert cw.sum(masked.compressed()) == 3.0
+    # Without a masked element there is nothing to pass over.
+    assert cw.sum(np.ma.masked_array([1.0, 2.0])) == 3.0

@@ -88,6 +88,20 @@ def test_fill_keeps_what_is_known_and_is_harmonic_elsewhere():
     assert again.sha256() == found.sha256()
 
 
+def test_a_mask_makes_voids_of_a_fill():
+    dem = np.add.outer(np.arange(40.0), np.arange(50.0) ** 2)
+    hole = np.zeros(dem.shape, bool)
+    hole[10:20, 12:30] = True
+    expected = cw.fill(dem, ~hole)
+    assert np.abs(expected.field - dem).max() > 1
+    masked = np.ma.masked_array(np.where(hole, -9999.0, dem), hole)
+    assert cw.fill(masked).sha256() == expected.sha256()
+    # What is not known is a void, too.
+    known = np.ones(dem.shape, bool)
+    known[30:35, 5:9] = False
+    assert cw.fill(masked, known).sha256() == cw.fill(dem, known & ~hole).sha256()
+
+
 def command(tmp_path, *arguments):
     """What `crosswarp solve` says, and its field."""
     run = ["crosswarp", "solve", *map(str, arguments), "-o", tmp_path / "field.npy", "--json"]

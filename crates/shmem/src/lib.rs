@@ -11,8 +11,10 @@
 //!
 //! | what | where |
 //! |---|---|
+//! | a world | of threads: [`spmd`]; of processes: [`init`], where [`under_launcher`] is true |
 //! | who and where | [`Pe::my_pe`], [`Pe::n_pes`], [`Pe::ptr`], [`Pe::pe_accessible`] |
 //! | symmetric memory | [`Pe::alloc`], [`Pe::alloc_aligned`], [`Pe::alloc_zeroed`], [`Pe::free`], [`Sym`] |
+//! | one's own copy | [`Pe::write`], [`Pe::read`] |
 //! | put and get | [`Pe::put`], [`Pe::get`], [`Pe::p`], [`Pe::g`], [`Pe::iput`], [`Pe::iget`]; non-blocking: [`Pe::scope`] |
 //! | atomics | [`Pe::atomic_fetch_add`] and its kin on [`AtomicInt`] and [`AtomicValue`] |
 //! | signals and waiting | [`Pe::put_signal`], [`Pe::wait_until`], [`Pe::test`], several at once: [`WaitSet`] |

@@ -20,8 +20,10 @@ def is_bf16(dtype: np.dtype[Any]) -> bool:
 
 
 def as_array(value: object, function: str) -> Array:
-    """The argument as an array of numbers; no copy of what is an array."""
+    """The argument as an array of numbers; no copy of what is an array. Masked elements are an `InputError`."""
     array = np.asarray(value)
+    if array is not value and np.ma.is_masked(value):
+        raise InputError(f"{function} looks at no mask: give it array.compressed() or array.filled(VALUE)")
     dtype = array.dtype
     known = dtype.kind in "biu" or (dtype.kind == "f" and dtype.num < 256 and dtype.itemsize <= 8)
     if not known and not is_bf16(dtype):

@@ -280,10 +280,10 @@ def fill(
     """Fills the voids of a grid, an elevation model for example: Laplace's equation from their rims inwards.
 
     `dem`: a matrix; float32 stays so, everything else becomes float64. `known`: true where its values are to be kept;
-    without it, voids are where `dem` is NaN. Cells that hold `nodata` are voids, too. `rim`: "natural", unknown cells
-    on the rim of the grid are solved as all others, with no flow across the rim; or "interpolated", they are set first,
-    linearly along the rim, which is all that Jacobi has. The other options, bits and errors are those of `solve` (the
-    `tolerance` of Jacobi is 1e-4 if it is not given). No known cell is an `InputError`.
+    without it, voids are where `dem` is NaN. Cells that hold `nodata`, and those that a masked array masks, are voids, too.
+    `rim`: "natural", unknown cells on the rim of the grid are solved as all others, with no flow across the rim; or
+    "interpolated", they are set first, linearly along the rim, which is all that Jacobi has. The other options, bits and
+    errors are those of `solve` (the `tolerance` of Jacobi is 1e-4 if it is not given). No known cell is an `InputError`.
 
     >>> dem = np.add.outer(np.arange(5.0), np.arange(5.0))
     >>> dem[2, 2] = np.nan
@@ -293,7 +293,8 @@ def fill(
     like = _lying_on_gpu("fill", (dem, known))
     if like is not None:
         dem, known = _device.host_or_same(dem), _device.host_or_same(known)
-    values = as_array(dem, "fill")
+    masked = np.ma.getmaskarray(dem) if isinstance(dem, np.ma.MaskedArray) else None
+    values = as_array(dem if masked is None else np.ma.getdata(dem), "fill")
     if values.ndim != 2:
         raise InputError(f"fill takes a grid of two dimensions, not {values.ndim}")
     if rim not in (None, "natural", "interpolated"):
@@ -309,6 +310,8 @@ def fill(
     there = np.asarray(~np.isnan(values) if known is None else known)
     if nodata is not None and there.shape == values.shape:
         there = there.astype(bool, copy=False) & (values != values.dtype.type(nodata))
+    if masked is not None and there.shape == values.shape:
+        there = there.astype(bool, copy=False) & ~masked
     mask = _mask("known", there, values.shape)
     natural = not by_jacobi if rim is None else rim == "natural"
     field = _empty(values.shape, values.dtype)

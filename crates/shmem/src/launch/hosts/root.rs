@@ -14,7 +14,7 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use signal_hook::consts::SIGCHLD;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -113,7 +113,9 @@ pub(in crate::launch) fn run(launch: &Launch, list: &HostList) -> Result<Outcome
             })
         })
         .collect();
-    for (host, address) in addresses?.into_iter().enumerate() {
+    let mut addresses = addresses?;
+    name_this_host(&mut addresses);
+    for (host, address) in addresses.into_iter().enumerate() {
         let part = Part {
             version: env!("CARGO_PKG_VERSION").into(),
             key,
@@ -516,6 +518,29 @@ fn quoted(command: &[OsString]) -> OsString {
     OsString::from_vec(words.join(OsStr::new(" ").as_bytes()))
 }
 
+/// Where some hosts are others, a loopback address is this one, as Debian has it of a host's own name: puts the address in
+/// its place by which this host reaches the others.
+fn name_this_host(addresses: &mut [IpAddr]) {
+    let Some(&other) = addresses.iter().find(|address| !address.is_loopback()) else {
+        return;
+    };
+    // A datagram socket that is connected has sent nothing, and knows the way.
+    let way = || -> io::Result<IpAddr> {
+        let any: IpAddr = match other {
+            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let socket = UdpSocket::bind((any, 0))?;
+        socket.connect((other, 9))?;
+        Ok(socket.local_addr()?.ip())
+    };
+    let loopback = addresses.iter_mut().filter(|address| address.is_loopback());
+    // Without a way to the others the run ends anyhow, with a line.
+    if let Ok(here) = way() {
+        loopback.for_each(|address| *address = here);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -530,5 +555,21 @@ mod tests {
             String::from_utf8(output.stdout).unwrap(),
             "/a/b-c\nit's\n\nx y$(z)\n"
         );
+    }
+
+    #[test]
+    fn this_host_among_others_has_the_address_of_the_way_to_them() {
+        let local: IpAddr = Ipv4Addr::new(127, 0, 1, 1).into();
+        // Hosts that this one plays stay where they are.
+        let mut played = [local, Ipv4Addr::LOCALHOST.into()];
+        name_this_host(&mut played);
+        assert_eq!(played, [local, Ipv4Addr::LOCALHOST.into()]);
+        // An address for texts, which nobody has.
+        let other: IpAddr = Ipv4Addr::new(192, 0, 2, 1).into();
+        let mut hosts = [other, local];
+        name_this_host(&mut hosts);
+        assert_eq!(hosts[0], other);
+        let has_a_way = UdpSocket::bind("0.0.0.0:0").and_then(|socket| socket.connect((other, 9)));
+        assert_eq!(hosts[1].is_loopback(), has_a_way.is_err());
     }
 }

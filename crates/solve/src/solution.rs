@@ -55,8 +55,8 @@ pub struct Solution<F> {
     /// Of methods that look at the residual: what rounding of the field alone leaves of it, relative to the first. A limit
     /// of twice that can be kept, a smaller one perhaps: a cycle below that which hardly shrinks the residual is the last.
     pub floor: Option<f64>,
-    /// What was taken away from the source ([`Options::project_source`](crate::Options::project_source)): sources and derivatives as they were left,
-    /// relative to the sum of their sizes.
+    /// What was taken away from the source ([`project_source`](crate::Options::project_source)): sources and derivatives as
+    /// they were left, relative to the sum of their sizes.
     pub projected: Option<f64>,
     /// How GPUs were used, if they were.
     pub choice: Option<Choice>,

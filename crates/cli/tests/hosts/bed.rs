@@ -98,14 +98,18 @@ impl Bed {
 
     /// Starts `crosswarp run` on host 1, for the first hosts with `pes` PEs each.
     pub fn start(&self, pes: &[usize], options: &[&str], program: &[&str]) -> Run {
-        let crosswarp = assert_cmd::cargo::cargo_bin!("crosswarp");
         let hosts: Vec<String> = (1..)
             .zip(pes)
             .map(|(host, pes)| format!("{}:{pes}", address(host)))
             .collect();
-        let hosts = hosts.join(",");
+        self.start_on(&hosts.join(","), options, program)
+    }
+
+    /// The same on hosts as `--hosts` has them.
+    pub fn start_on(&self, hosts: &str, options: &[&str], program: &[&str]) -> Run {
+        let crosswarp = assert_cmd::cargo::cargo_bin!("crosswarp");
         let mut command = self.script(&["run", "1"]);
-        command.arg(crosswarp).args(["run", "--hosts", &hosts]);
+        command.arg(crosswarp).args(["run", "--hosts", hosts]);
         if !self.by_default {
             command.args(["--rsh", &Self::rsh()]);
         }
@@ -121,11 +125,8 @@ impl Bed {
 
     /// The same with this executable's test `pe` in this role (see `roles`).
     pub fn start_role(&self, pes: &[usize], options: &[&str], role: &str) -> Run {
-        let test = std::env::current_exe().unwrap();
-        let script =
-            format!("ROLE='{role}' exec \"$0\" --ignored --exact roles::pe --nocapture --quiet");
-        let program = ["sh", "-c", &script, test.to_str().unwrap()];
-        self.start(pes, options, &program)
+        let program = in_role(role);
+        self.start(pes, options, &program.each_ref().map(|word| &word[..]))
     }
 
     /// Drops what `from` sends to `to`.
@@ -189,6 +190,14 @@ impl Drop for Bed {
         }
         let _ = self.script(&["down"]).status();
     }
+}
+
+/// What runs this executable's test `pe` in this role.
+pub fn in_role(role: &str) -> [String; 4] {
+    let test = std::env::current_exe().unwrap();
+    let script =
+        format!("ROLE='{role}' exec \"$0\" --ignored --exact roles::pe --nocapture --quiet");
+    ["sh", "-c", &script, test.to_str().unwrap()].map(str::to_owned)
 }
 
 /// The address of a host.

@@ -14,7 +14,7 @@ mod slurm;
 mod ssh;
 mod ucx;
 
-use bed::Bed;
+use bed::{Bed, address, in_role};
 use common::{example, outcome, signal, write_npy};
 use std::path::Path;
 
@@ -121,6 +121,17 @@ fn a_signal_arrives_while_its_sender_computes() {
 #[test]
 fn local_and_remote_atomics_add_up() {
     passes(&[2, 1], "sums");
+}
+
+#[test]
+fn a_loopback_address_stands_for_the_host_where_the_run_is_started() {
+    let Some(bed) = Bed::up(2) else { return };
+    let hosts = format!("127.0.1.1:2,{}:1", address(2));
+    let program = in_role("sums");
+    let run = bed.start_on(&hosts, &[], &program.each_ref().map(|word| &word[..]));
+    let (code, out, err) = run.end();
+    assert_eq!(code, 0, "{out}\n{err}");
+    bed.is_empty();
 }
 
 #[test]

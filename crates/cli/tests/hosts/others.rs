@@ -1,7 +1,7 @@
 //! Other launchers on hosts that are namespaces: they start worlds over these, and what dies there ends all of it.
 //! A launcher that is not installed is skipped by name, or fails if CROSSWARP_REQUIRE_HOSTS is 1.
 
-use crate::bed::{Bed, Run, address};
+use crate::bed::{Bed, Run, address, in_role};
 use crate::common::{has_ended, signal, until};
 use crate::slurm::Slurm;
 use std::os::unix::fs::PermissionsExt as _;
@@ -68,7 +68,7 @@ impl By {
         role: &str,
         slurm: Option<&Slurm>,
     ) -> Vec<Run> {
-        let program = program(role);
+        let program = in_role(role);
         let n: usize = pes.iter().sum();
         let all = [
             ("CROSSWARP_HEAP", "64M"),
@@ -170,14 +170,6 @@ impl By {
             }
         }
     }
-}
-
-/// This executable's test `pe` in this role.
-fn program(role: &str) -> [String; 4] {
-    let test = std::env::current_exe().unwrap();
-    let script =
-        format!("ROLE='{role}' exec \"$0\" --ignored --exact roles::pe --nocapture --quiet");
-    ["sh", "-c", &script, test.to_str().unwrap()].map(str::to_owned)
 }
 
 /// The world that `by` starts on these hosts ends well.

@@ -96,7 +96,9 @@ fn passes(pes: &[usize], role: &str) {
 
 /// The same in this bed.
 fn passes_on(bed: &Bed, pes: &[usize], role: &str) {
-    let (code, out, err) = bed.start_role(pes, &[], role).end();
+    // Beside other work a host may be silent for long.
+    let patience = ["--patience", "60"];
+    let (code, out, err) = bed.start_role(pes, &patience, role).end();
     assert_eq!(code, 0, "{role} on {pes:?}: {out}\n{err}");
     bed.is_empty();
 }

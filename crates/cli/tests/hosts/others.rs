@@ -59,13 +59,15 @@ impl By {
         matches!(self, Self::Srun(_)).then(|| Slurm::start(bed, folder, hosts))
     }
 
-    /// Starts PEs in `role` on the first hosts, so many on each: one run, or one for each PE.
+    /// Starts PEs in `role` on the first hosts, so many on each: one run, or one for each PE. A host is lost of which nothing
+    /// has been heard for `patience` seconds.
     fn start(
         self,
         bed: &Bed,
         folder: &Path,
         pes: &[usize],
         role: &str,
+        patience: &str,
         slurm: Option<&Slurm>,
     ) -> Vec<Run> {
         let program = in_role(role);
@@ -73,7 +75,7 @@ impl By {
         let all = [
             ("CROSSWARP_HEAP", "64M"),
             ("CROSSWARP_BEAT", "0.5"),
-            ("CROSSWARP_PATIENCE", "4"),
+            ("CROSSWARP_PATIENCE", patience),
         ];
         let on = |host: usize| {
             let mut command = bed.script(&["run", &host.to_string()]);
@@ -179,7 +181,8 @@ fn passes(by: By, pes: &[usize], role: &str) {
     };
     let folder = tempfile::tempdir().unwrap();
     let slurm = by.needs(&bed, folder.path(), pes.len());
-    for run in by.start(&bed, folder.path(), pes, role, slurm.as_ref()) {
+    // Beside other work a host may be silent for long.
+    for run in by.start(&bed, folder.path(), pes, role, "250", slurm.as_ref()) {
         // An agent of torchrun reads most of torch on each host, before a PE starts: beside other work, for minutes.
         let limit = std::time::Duration::from_secs(if by == By::Torchrun { 300 } else { 60 });
         let (code, out, err) = run.end_within(limit);
@@ -231,7 +234,7 @@ fn ends(by: By, harm: impl Fn(&Bed, [u32; 2]), words: &[&str]) {
     };
     let folder = tempfile::tempdir().unwrap();
     let slurm = by.needs(&bed, folder.path(), 2);
-    let runs = by.start(&bed, folder.path(), &[1, 1], "wait", slurm.as_ref());
+    let runs = by.start(&bed, folder.path(), &[1, 1], "wait", "4", slurm.as_ref());
     let mut pids = [0; 2];
     for run in &runs {
         for ready in run.marked("ready", 2 / runs.len()) {

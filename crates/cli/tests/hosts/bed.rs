@@ -97,7 +97,7 @@ impl Bed {
     }
 
     /// Starts `crosswarp run` on host 1, for the first hosts with `pes` PEs each.
-    pub fn start(&self, pes: &[usize], options: &[&str], program: &[&str]) -> Run {
+    pub fn start(&self, pes: &[usize], options: &[&str], program: &[impl AsRef<OsStr>]) -> Run {
         let hosts: Vec<String> = (1..)
             .zip(pes)
             .map(|(host, pes)| format!("{}:{pes}", address(host)))
@@ -106,7 +106,7 @@ impl Bed {
     }
 
     /// The same on hosts as `--hosts` has them.
-    pub fn start_on(&self, hosts: &str, options: &[&str], program: &[&str]) -> Run {
+    pub fn start_on(&self, hosts: &str, options: &[&str], program: &[impl AsRef<OsStr>]) -> Run {
         let crosswarp = assert_cmd::cargo::cargo_bin!("crosswarp");
         let mut command = self.script(&["run", "1"]);
         command.arg(crosswarp).args(["run", "--hosts", hosts]);
@@ -125,8 +125,7 @@ impl Bed {
 
     /// The same with this executable's test `pe` in this role (see `roles`).
     pub fn start_role(&self, pes: &[usize], options: &[&str], role: &str) -> Run {
-        let program = in_role(role);
-        self.start(pes, options, &program.each_ref().map(|word| &word[..]))
+        self.start(pes, options, &in_role(role))
     }
 
     /// Drops what `from` sends to `to`.

@@ -94,11 +94,12 @@ fn passes(pes: &[usize], role: &str) {
     bed.into_iter().for_each(|bed| passes_on(&bed, pes, role));
 }
 
+/// Beside other work a host may be silent for long.
+const PATIENT: [&str; 2] = ["--patience", "60"];
+
 /// The same in this bed.
 fn passes_on(bed: &Bed, pes: &[usize], role: &str) {
-    // Beside other work a host may be silent for long.
-    let patience = ["--patience", "60"];
-    let (code, out, err) = bed.start_role(pes, &patience, role).end();
+    let (code, out, err) = bed.start_role(pes, &PATIENT, role).end();
     assert_eq!(code, 0, "{role} on {pes:?}: {out}\n{err}");
     bed.is_empty();
 }
@@ -129,8 +130,7 @@ fn local_and_remote_atomics_add_up() {
 fn a_loopback_address_stands_for_the_host_where_the_run_is_started() {
     let Some(bed) = Bed::up(2) else { return };
     let hosts = format!("127.0.1.1:2,{}:1", address(2));
-    let program = in_role("sums");
-    let run = bed.start_on(&hosts, &[], &program.each_ref().map(|word| &word[..]));
+    let run = bed.start_on(&hosts, &PATIENT, &in_role("sums"));
     let (code, out, err) = run.end();
     assert_eq!(code, 0, "{out}\n{err}");
     bed.is_empty();

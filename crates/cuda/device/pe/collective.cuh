@@ -279,6 +279,43 @@ __device__ inline void reduce_span(T* dest, const T* source, u64 first, u64 last
     }
 }
 
+// `reduce` of a small payload in units, in the rendezvous of the collective `mine`.
+template <class T, class Op, class Scope>
+__device__ inline bool reduce_units(T* dest, const T* source, u64 n, Op op, const team& t, const Scope& scope, u64 mine) {
+    constexpr int per = per_unit<T>;
+    const opening begins = begin_rendezvous(t, scope, mine);
+    const int count = units<T>(n);
+    const rendezvous m =
+        send_to_all(t, begins, count, scope, [=](int u) { return pack(source, (u64)u * per, n); });
+    count_rendezvous(t, m, scope);
+    // Race prevented in place: a unit may be sent to different PEs by different threads, and none
+    // of them may find it already overwritten with the result.
+    if (dest == source) scope.sync();
+    // A thread takes all ranks' copies of its units, in order.
+    int own = count > scope.rank() ? (count - 1 - scope.rank()) / scope.size() + 1 : 0;
+    T total[per];
+    // Rank and unit of the next to name and of the next to take, counted along: divisions would
+    // cost one thread alone more than the loads.
+    int name_r = 0, name_u = scope.rank(), r = 0, u = scope.rank();
+    take_units(
+        t, m, own * t.size, thread(),
+        [&](int, int& from, int& unit) {
+            from = name_r, unit = name_u;
+            if (++name_r == t.size) name_r = 0, name_u += scope.size();
+        },
+        [&](int, u64 data) {
+            T value[per];
+            memcpy(value, &data, 8);
+#pragma unroll
+            for (int k = 0; k < per; ++k) total[k] = r == 0 ? value[k] : op(total[k], value[k]);
+            if (++r < t.size) return;
+            memcpy(&data, total, 8);
+            unpack(dest, (u64)u * per, n, data);
+            r = 0, u += scope.size();
+        });
+    return end_rendezvous(t, scope);
+}
+
 }  // namespace detail
 
 // The `n` elements of all PEs' `source` combined element by element in rank order, in `dest` on every
@@ -290,38 +327,7 @@ __device__ inline bool reduce(T* dest, const T* source, u64 n, Op op, const team
     const u64 mine = detail::collective(detail::kind::reduce, n * sizeof(T), detail::combines<T>(op, 0));
     if constexpr (detail::fits_units<T>) {
         if (n > 0 && detail::is_small<T>(n) && !detail::routed(t)) {
-            constexpr int per = detail::per_unit<T>;
-            const detail::opening begins = detail::begin_rendezvous(t, scope, mine);
-            int units = detail::units<T>(n);
-            const detail::rendezvous m = detail::send_to_all(
-                t, begins, units, scope, [=](int u) { return detail::pack(source, (u64)u * per, n); });
-            detail::count_rendezvous(t, m, scope);
-            // Race prevented in place: a unit may be sent to different PEs by different threads, and none
-            // of them may find it already overwritten with the result.
-            if (dest == source) scope.sync();
-            // A thread takes all ranks' copies of its units, in order.
-            int own = units > scope.rank() ? (units - 1 - scope.rank()) / scope.size() + 1 : 0;
-            T total[per];
-            // Rank and unit of the next to name and of the next to take, counted along: divisions would
-            // cost one thread alone more than the loads.
-            int name_r = 0, name_u = scope.rank(), r = 0, u = scope.rank();
-            detail::take_units(
-                t, m, own * t.size, thread(),
-                [&](int, int& from, int& unit) {
-                    from = name_r, unit = name_u;
-                    if (++name_r == t.size) name_r = 0, name_u += scope.size();
-                },
-                [&](int, u64 data) {
-                    T value[per];
-                    memcpy(value, &data, 8);
-#pragma unroll
-                    for (int k = 0; k < per; ++k) total[k] = r == 0 ? value[k] : op(total[k], value[k]);
-                    if (++r < t.size) return;
-                    memcpy(&data, total, 8);
-                    detail::unpack(dest, (u64)u * per, n, data);
-                    r = 0, u += scope.size();
-                });
-            return detail::end_rendezvous(t, scope);
+            return detail::reduce_units(dest, source, n, op, t, scope, mine);
         }
     }
 #ifdef CROSSWARP_ROUTED

@@ -179,24 +179,12 @@ __device__ inline void send_word(u64* at, u64 value, int pe) {
     store_relaxed(ptr(at, pe), value);
 }
 
-// Arrival words all around: what the scope wrote before is visible to every PE after. `mine`: the collective that
-// this is a rendezvous of.
-template <class Scope> __device__ inline CROSSWARP_CALLED bool meet(const team& t, const Scope& scope, u64 mine) {
-    if (t.size == 1) {
-        // Nobody to meet; what the scope's threads stored is visible to all that hear of it.
-        scope.sync();
-        if (scope.rank() == 0) fence();
-        scope.sync();
-        return true;
-    }
-    // The fence below waits for the number's load in any case.
-    const rendezvous m = begin_rendezvous(t, scope, mine).begun();
+// Tells all that this PE is at `m`, and waits until they are: the rest of `meet`, whose fence comes before. Each thread with
+// a rank `rank_beside` of a PE's has fenced.
+template <class Scope> __device__ inline bool exchange_arrivals(const team& t, const Scope& scope, const rendezvous& m) {
     const u64 generation = m.number, sent = m.word();
     u64* arrivals = arrivals_of(t);
-    // The scope's sync in `begin_rendezvous` put the other threads' stores before this thread's fence,
-    // which is cumulative. Race prevented: a peer must not see the arrival before those stores.
     const int beside = rank_beside(t.size, scope);
-    if (beside < t.size) fence();
     for (int r = scope.rank(); r < t.size; r += scope.size()) {
         send_word(arrivals + t.me, sent, t.pe(r));
     }
@@ -210,6 +198,24 @@ template <class Scope> __device__ inline CROSSWARP_CALLED bool meet(const team& 
         spin_for(came, wait_rendezvous, arrival_of{t, m, r}, word, generation, [&] { return seen & number_mask; });
     }
     return end_rendezvous(t, scope);
+}
+
+// Arrival words all around: what the scope wrote before is visible to every PE after. `mine`: the collective that
+// this is a rendezvous of.
+template <class Scope> __device__ inline CROSSWARP_CALLED bool meet(const team& t, const Scope& scope, u64 mine) {
+    if (t.size == 1) {
+        // Nobody to meet; what the scope's threads stored is visible to all that hear of it.
+        scope.sync();
+        if (scope.rank() == 0) fence();
+        scope.sync();
+        return true;
+    }
+    // The fence below waits for the number's load in any case.
+    const rendezvous m = begin_rendezvous(t, scope, mine).begun();
+    // The scope's sync in `begin_rendezvous` put the other threads' stores before this thread's fence,
+    // which is cumulative. Race prevented: a peer must not see the arrival before those stores.
+    if (rank_beside(t.size, scope) < t.size) fence();
+    return exchange_arrivals(t, scope, m);
 }
 
 }  // namespace detail

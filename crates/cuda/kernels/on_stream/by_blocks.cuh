@@ -170,6 +170,35 @@ __device__ inline void alltoall_by_blocks(u8* dest, const u8* source, u64 n, int
         t, state, false, [&] { detail::alltoall_of_blocks(dest, source, n, t, words); },
         [&](const grid_threads& scope) { alltoall(dest, source, n, t, scope); });
 }
+
+// `reduce` of some kilobytes: each block takes a part in units, as small as one block alone does of a payload, so nobody
+// waits twice. All but block 0, which meets as the team does everywhere, have a `team_scratch` of their own, one after the
+// other from `scratches` on.
+template <class T, class Op>
+__device__ inline void reduce_by_units(T* dest, const T* source, u64 n, Op op, const team& t, u64* scratches) {
+    const block scope;
+    const u64 mine = detail::collective(detail::kind::reduce, n * sizeof(T), detail::combines<T>(op, 0));
+#ifdef CROSSWARP_ROUTED
+    if (detail::routed(t)) {
+        detail::reduce_by_puts(dest, source, n, 0, op, t, scope, mine);
+        return;
+    }
+#endif
+    constexpr u64 part = small_bytes / sizeof(T);
+    const u64 first = blockIdx.x * part, count = n - first < part ? n - first : part;
+    if (t.size == 1) {
+        detail::copy_alone(dest + first, source + first, count, scope);
+        return;
+    }
+    team own = t;
+    if (blockIdx.x > 0) {
+        const u64 slots = 2ull * t.size * small_units * sizeof(detail::vec16);
+        const u64 each = sizeof(team_scratch) + ((8 * t.size + 127) & ~127) + slots;
+        own.scratch = reinterpret_cast<u64>(scratches) - crosswarp_world.heap + (blockIdx.x - 1) * each;
+    }
+    detail::reduce_units(dest + first, source + first, count, op, own, scope, mine);
+}
+
 template <class T, class Op>
 __device__ inline void reduce_by_blocks(T* dest, const T* source, u64 n, Op op, const team& t, grid_state* state,
                                        u64* words) {

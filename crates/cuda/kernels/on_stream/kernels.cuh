@@ -1,10 +1,10 @@
 // What the kernels of the verbs that the host gives to streams (src/pe/on_stream) have in common: one kernel each, for
 // any team.
 //
-// `_block` kernels serve payloads that travel in slots; their whole work is one block's. `_grid` kernels
-// are started with so few blocks that all are resident, as many on every PE, and share the payload among them; `state` and
-// `words` are the team's. Both have one parameter list, so that the host launches them alike. Bytes are moved as the
-// widest units that sizes and places allow; the large kernels find them themselves.
+// `_block` kernels serve payloads that travel in slots; their whole work is one block's, but reductions of some kilobytes
+// have several. `_grid` kernels share the payload among their blocks. All are started with so few blocks that they are
+// resident, as many on every PE; `state` and `words` are the team's. They have one parameter list, so that the host launches
+// them alike. Bytes are moved as the widest units that sizes and places allow; the large kernels find them themselves.
 #pragma once
 #include "on_stream/by_blocks.cuh"
 
@@ -28,6 +28,12 @@ using cw::detail::vec16;
         cw::block scope;                                                    \
         if (n == 0 || !cw::detail::is_small<T>(n)) __builtin_unreachable(); \
         call;                                                               \
+    }
+// The same by as many blocks as the payload has parts that travel so.
+#define ON_UNITS(name, T, call)              \
+    KERNEL(name##_block_##T) PARAMETERS(T) { \
+        if (n == 0) __builtin_unreachable(); \
+        call;                                \
     }
 #define ON_GRID(name, T, call)                                   \
     KERNEL(name##_grid_##T) PARAMETERS(T) {                      \

@@ -1,6 +1,7 @@
 //! GPUs: what they are, what they can do, and how they reach one another.
 #![allow(unsafe_code)] // Calls into libcuda.
 
+use std::cell::Cell;
 use std::ffi::{CStr, c_int};
 use std::marker::PhantomData;
 use std::ptr;
@@ -95,6 +96,28 @@ struct Context(sys::CUcontext);
 unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
+
+thread_local! {
+    /// The context that this thread holds as its current one (see [`Device::hold`]), or null.
+    static HELD: Cell<sys::CUcontext> = const { Cell::new(ptr::null_mut()) };
+}
+
+/// See [`Device::hold`].
+#[must_use]
+pub struct Held {
+    /// What is to be current again, or null.
+    before: sys::CUcontext,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        HELD.set(ptr::null_mut());
+        if !self.before.is_null() {
+            // SAFETY: it was current before.
+            let _ = unsafe { cu!(cuCtxSetCurrent(self.before)) };
+        }
+    }
+}
 
 /// See [`Device::enter`].
 #[must_use]
@@ -350,14 +373,37 @@ impl Device {
     /// functions of your own.
     pub fn bind(&self) -> Result<(), CudaError> {
         let context = self.context()?;
+        if HELD.get() == context.0 {
+            return Ok(());
+        }
+        HELD.set(ptr::null_mut());
         // SAFETY: the context is retained for the life of the process.
         unsafe { cu!(cuCtxSetCurrent(context.0)) }
+    }
+
+    /// As [`bind`](Self::bind), and until the result is dropped it is known that the context is current, so what this
+    /// crate does in between does not ask the driver for it again; then the context is current that was before, if any was.
+    /// For calls that a program makes thousands of in a row. In between only functions of this crate change the context.
+    #[doc(hidden)]
+    pub fn hold(&self) -> Result<Held, CudaError> {
+        let context = self.context()?.0;
+        let mut before = ptr::null_mut();
+        // SAFETY: writes one handle.
+        unsafe { cu!(cuCtxGetCurrent(&mut before)) }?;
+        if before == context {
+            before = ptr::null_mut();
+        } else {
+            self.bind()?;
+        }
+        HELD.set(context);
+        Ok(Held { before })
     }
 
     /// As [`bind`](Self::bind), until the result is dropped: then the context is current that was before. For threads
     /// that other CUDA libraries use, which may rely on theirs.
     pub fn enter(&self) -> Result<Entered, CudaError> {
         let context = self.context()?;
+        HELD.set(ptr::null_mut());
         // SAFETY: as above.
         unsafe { cu!(cuCtxPushCurrent_v2(context.0)) }?;
         Ok(Entered(PhantomData))

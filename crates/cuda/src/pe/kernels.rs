@@ -10,7 +10,8 @@ use crate::launch::Launch;
 use crate::launch::args::KernelArgs;
 use crate::layout::{ELEMENT_TYPES, STREAM_THREADS};
 use crate::pe::error::DeviceWorldError;
-use crate::pe::sources::{ON_STREAM, OVER_HOSTS, WARP};
+use crate::pe::sources::{MEETING, ON_STREAM, OVER_HOSTS};
+use crate::pe::team::UNIT_BLOCKS;
 
 /// The kernels of one collective for payloads of `T`.
 pub(super) struct Pair {
@@ -104,8 +105,9 @@ impl Kernels {
             })
         };
         let reduce = |place: usize| -> Result<Pair, DeviceWorldError> {
+            let in_units = format!("reduce_block_{}", ELEMENT_TYPES[place]);
             Ok(Pair {
-                block: block("reduce", ELEMENT_TYPES[place])?,
+                block: load(&in_units, STREAM_THREADS, blocks.min(UNIT_BLOCKS as u32))?,
                 grid: grid("reduce", ELEMENT_TYPES[place])?,
             })
         };
@@ -128,9 +130,9 @@ impl Kernels {
             ],
             signal: load("signal", 1, 1)?,
             signal_wait: load("signal_wait", 1, 1)?,
-            barrier: load("barrier", WARP, 1)?,
-            sync: load("sync", WARP, 1)?,
-            nothing: load("nothing", WARP, 1)?,
+            barrier: load("barrier", MEETING, 1)?,
+            sync: load("sync", MEETING, 1)?,
+            nothing: load("nothing", MEETING, 1)?,
             routed: over_hosts.then(routed).transpose()?,
             broadcast: moves("broadcast")?,
             fcollect: moves("fcollect")?,

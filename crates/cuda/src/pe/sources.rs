@@ -5,8 +5,8 @@
 
 use crate::compile::source::{Shape, Source};
 
-/// Threads of a block of the barriers.
-pub(super) const WARP: u32 = 32;
+/// Threads of a block of the barriers: two warps, which do two things at once.
+pub(super) const MEETING: u32 = 64;
 
 const HEADERS: &[(&str, &str)] = &[
     (
@@ -27,7 +27,7 @@ const fn shape(kernel: &str, threads: u32) -> Shape<'_> {
     }
 }
 
-/// What a collective does, in terms of `ON_BLOCK` and `ON_GRID`.
+/// What a collective does, in terms of `ON_BLOCK`, `ON_UNITS` and `ON_GRID`.
 macro_rules! call {
     ("ON_GRID", "reduce") => {
         "cw::reduce_by_blocks(dest, source, n, any_op{root}, t, state, words)"
@@ -42,15 +42,15 @@ macro_rules! call {
     ("ON_BLOCK", "broadcast") => {
         "cw::broadcast(dest, source, n, root, t, scope)"
     };
-    ("ON_BLOCK", "reduce") => {
-        "cw::reduce(dest, source, n, any_op{root}, t, scope)"
+    ("ON_UNITS", "reduce") => {
+        "cw::reduce_by_units(dest, source, n, any_op{root}, t, words)"
     };
     ("ON_BLOCK", $name:literal) => {
         concat!("cw::", $name, "(dest, source, n, t, scope)")
     };
 }
 
-/// The kernels that `ON_BLOCK` or `ON_GRID` makes of a collective, for each of the types.
+/// The kernels that `ON_BLOCK`, `ON_UNITS` or `ON_GRID` makes of a collective, for each of the types.
 macro_rules! lines {
     ($on:tt, $name:tt, $($type:literal)+) => {
         concat!($($on, "(", $name, ", ", $type, ", ", call!($on, $name), ")\n"),+)
@@ -93,9 +93,9 @@ pub const ON_STREAM: &[Source<'static>] = SOURCES.split_at(SOURCES.len() - 1).0;
 const POINTS: &[Shape<'_>] = &[
     shape("signal", 1),
     shape("signal_wait", 1),
-    shape("barrier", WARP),
-    shape("sync", WARP),
-    shape("nothing", WARP),
+    shape("barrier", MEETING),
+    shape("sync", MEETING),
+    shape("nothing", MEETING),
 ];
 
 sources! {
@@ -105,16 +105,16 @@ sources! {
     "fcollect_grid": "ON_GRID", "fcollect", "u8";
     "alltoall_block": "ON_BLOCK", "alltoall", "u8" "u32" "u64";
     "alltoall_grid": "ON_GRID", "alltoall", "u8";
-    "reduce_block_i32": "ON_BLOCK", "reduce", "i32";
+    "reduce_block_i32": "ON_UNITS", "reduce", "i32";
     "reduce_grid_i32": "ON_GRID", "reduce", "i32";
-    "reduce_block_u32": "ON_BLOCK", "reduce", "u32";
+    "reduce_block_u32": "ON_UNITS", "reduce", "u32";
     "reduce_grid_u32": "ON_GRID", "reduce", "u32";
-    "reduce_block_i64": "ON_BLOCK", "reduce", "i64";
+    "reduce_block_i64": "ON_UNITS", "reduce", "i64";
     "reduce_grid_i64": "ON_GRID", "reduce", "i64";
-    "reduce_block_u64": "ON_BLOCK", "reduce", "u64";
+    "reduce_block_u64": "ON_UNITS", "reduce", "u64";
     "reduce_grid_u64": "ON_GRID", "reduce", "u64";
-    "reduce_block_float": "ON_BLOCK", "reduce", "float";
+    "reduce_block_float": "ON_UNITS", "reduce", "float";
     "reduce_grid_float": "ON_GRID", "reduce", "float";
-    "reduce_block_double": "ON_BLOCK", "reduce", "double";
+    "reduce_block_double": "ON_UNITS", "reduce", "double";
     "reduce_grid_double": "ON_GRID", "reduce", "double";
 }

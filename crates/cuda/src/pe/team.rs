@@ -19,6 +19,16 @@ const TEAM_STAGE_SHARE: usize = 16;
 const TEAM_STAGE_BLOCKS: usize = 8;
 const _: () = assert!(TEAM_STAGE_BLOCKS * STAGED_VECTORS * VECTOR_BYTES == 256 << 10);
 
+/// Most blocks that make a reduction of some kilobytes in units: of 64 KiB, ...
+pub(super) const UNIT_BLOCKS: usize = 32;
+/// ... or as many as have room here.
+const UNIT_BLOCKS_BYTES: usize = 512 << 10;
+
+/// How many blocks that are in a team of `size` PEs. All but the first have a scratch of their own.
+fn unit_blocks(size: usize) -> usize {
+    (1 + UNIT_BLOCKS_BYTES / scratch_bytes(size)).min(UNIT_BLOCKS)
+}
+
 /// Where the state of the grids begins that the stream-ordered verbs launch for the team, behind the scratch.
 fn grid_at(size: usize) -> usize {
     scratch_bytes(size).next_multiple_of(128)
@@ -28,6 +38,11 @@ fn grid_at(size: usize) -> usize {
 /// grid.
 fn block_words_at(size: usize, blocks: usize) -> usize {
     (grid_at(size) + grid_state_bytes(blocks)).next_multiple_of(128)
+}
+
+/// Where the scratches begin of blocks that make a reduction in units, behind those words.
+fn unit_scratches_at(size: usize, blocks: usize) -> usize {
+    (block_words_at(size, blocks) + block_words_bytes(size, blocks)).next_multiple_of(128)
 }
 
 /// Bytes of these words: for each block the number of its last rendezvous, and a word of each PE.
@@ -134,6 +149,17 @@ impl DeviceTeam {
         self.state.scratch as usize + block_words_at(self.n_pes(), multiprocessors)
     }
 
+    /// How many blocks make a reduction in units at most, each of `SMALL_BYTES`.
+    pub(crate) fn unit_blocks(&self) -> usize {
+        unit_blocks(self.n_pes())
+    }
+
+    /// Heap offset of the scratches of these blocks, but of the first, which has the team's. `multiprocessors`: of the
+    /// largest GPU.
+    pub(crate) fn unit_scratches(&self, multiprocessors: usize) -> usize {
+        self.state.scratch as usize + unit_scratches_at(self.n_pes(), multiprocessors)
+    }
+
     /// Whether it is a team of the world with this heap.
     pub(crate) fn is_of(&self, heap: &DeviceHeap<'_>) -> bool {
         self.heap == heap.id()
@@ -214,7 +240,7 @@ impl DeviceTeam {
 
     /// Bytes of the memory of a team.
     pub(crate) fn bytes(size: usize, multiprocessors: usize) -> usize {
-        block_words_at(size, multiprocessors) + block_words_bytes(size, multiprocessors)
+        unit_scratches_at(size, multiprocessors) + (unit_blocks(size) - 1) * scratch_bytes(size)
     }
 
     /// The team whose memory is at `scratch`.

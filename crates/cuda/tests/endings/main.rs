@@ -185,7 +185,7 @@ fn mismatches(pe: &Pe, device: Device) {
         let (to, from) = (b.range(..len), a.range(..len));
         world.sum_on_stream(stream, team, to, from).unwrap();
     };
-    let cases: [[Call<'_>; 2]; 15] = [
+    let cases: [[Call<'_>; 2]; 20] = [
         [
             ("small root 0", &|t| broadcast(t, 4, 0)),
             ("small root 1", &|t| broadcast(t, 4, 1)),
@@ -253,6 +253,27 @@ fn mismatches(pe: &Pe, device: Device) {
         [
             ("sum", &|t| sum(t, 4)),
             ("barrier", &|t| world.barrier_on_stream(stream, t).unwrap()),
+        ],
+        // Several blocks in units.
+        [
+            ("sum of kilobytes", &|t| sum(t, 4000)),
+            ("of more", &|t| sum(t, 8000)),
+        ],
+        [
+            ("sum of few", &|t| sum(t, 4)),
+            ("of kilobytes", &|t| sum(t, 8000)),
+        ],
+        [
+            ("sum of kilobytes", &|t| sum(t, 4000)),
+            ("of many", &|t| sum(t, len)),
+        ],
+        [
+            ("sum of kilobytes", &|t| sum(t, 4000)),
+            ("fcollect of many", &|t| fcollect(t, 70_000)),
+        ],
+        [
+            ("sum of kilobytes", &|t| sum(t, 4000)),
+            ("sync", &|t| world.sync_on_stream(stream, t).unwrap()),
         ],
     ];
     for [first, second] in cases {

@@ -6,7 +6,7 @@ use crosswarp_shmem::Pe;
 use crosswarp_shmem::op::{self, ReduceOp};
 
 /// Elements per PE: below, at and above what travels in slots, odd ones, and enough for all blocks.
-const LENGTHS: [usize; 7] = [1, 3, 256, 512, 513, 2051, 70_001];
+const LENGTHS: [usize; 10] = [1, 3, 256, 512, 513, 2051, 8192, 16_384, 16_385, 70_001];
 
 pub struct Case<'c> {
     pub pe: &'c Pe,

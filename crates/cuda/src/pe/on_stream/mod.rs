@@ -16,7 +16,7 @@ use crate::pe::collective::{Collective, DeviceNumber, code};
 use crate::pe::error::DeviceWorldError;
 use crate::pe::kernels::Move;
 use crate::pe::on_stream::routed::Way;
-use crate::pe::sources::WARP;
+use crate::pe::sources::MEETING;
 use crate::pe::team::DeviceTeam;
 use crate::pe::view::{DeviceMemory, DeviceSymRef};
 use crate::pe::world::DeviceWorld;
@@ -280,9 +280,9 @@ impl DeviceWorld<'_> {
         same_length(dest.len(), source.len());
         let n = source.len();
         let pair = &self.kernels().reduce[T::CODE - 1];
-        let function = match n * size_of::<T>() <= SMALL_BYTES {
-            true => &pair.block,
-            false => &pair.grid,
+        let function = match self.blocks_of_units(team, n * size_of::<T>()) {
+            Some(_) => &pair.block,
+            None => &pair.grid,
         };
         let places = [dest, source].map(|view| view.place(self.heap()));
         let payload = (n, size_of::<T>());
@@ -316,7 +316,10 @@ impl DeviceWorld<'_> {
         team.check(self.heap());
         self.may_wait()?;
         // SAFETY: the parameter is a team, of this world.
-        unsafe { self.kernels().launch(function, (1, WARP), stream, (team,)) }
+        unsafe {
+            self.kernels()
+                .launch(function, (1, MEETING), stream, (team,))
+        }
     }
 
     /// `n` elements per PE, as the widest units that fit.
@@ -339,6 +342,17 @@ impl DeviceWorld<'_> {
         self.collective_on_stream(stream, team, function, places, payload, collective)
     }
 
+    /// How many blocks make a reduction of `bytes` in units; `None` if it is one of a grid's.
+    fn blocks_of_units(&self, team: &DeviceTeam, bytes: usize) -> Option<u32> {
+        let most = match team.n_pes() {
+            1 => 1,
+            _ if !self.is_of_one_host() => 1,
+            _ => team.unit_blocks().min(self.kernels().blocks as usize),
+        };
+        let blocks = bytes.div_ceil(SMALL_BYTES).max(1);
+        (blocks <= most).then_some(blocks as u32)
+    }
+
     /// Launches a collective's kernel, or lets NCCL run it if that was asked for, on `n` elements of
     /// `size` bytes per PE at two heap offsets.
     fn collective_on_stream(
@@ -356,21 +370,23 @@ impl DeviceWorld<'_> {
         if n == 0 {
             let word = collective.word();
             // SAFETY: the parameters are (team, u64).
-            return unsafe { kernels.launch(&kernels.nothing, (1, WARP), stream, (team, word)) };
+            return unsafe { kernels.launch(&kernels.nothing, (1, MEETING), stream, (team, word)) };
         }
-        // Of what each block moves there should be some; all PEs come to the same number.
-        let part = match collective {
-            Collective::Reduce { .. } => n * size / team.n_pes(),
-            _ => n * size,
+        let bytes = n * size;
+        // All PEs come to the same number.
+        let (part, in_units) = match collective {
+            Collective::Reduce { .. } => (bytes / team.n_pes(), self.blocks_of_units(team, bytes)),
+            _ => (bytes, (bytes <= SMALL_BYTES).then_some(1)),
         };
-        let blocks = match n * size <= SMALL_BYTES {
-            true => 1,
-            false if !self.is_of_one_host() => kernels.blocks,
-            false => part.div_ceil(PART_BYTES).clamp(1, kernels.blocks as usize) as u32,
+        let blocks = match in_units {
+            Some(blocks) => blocks,
+            None if !self.is_of_one_host() => kernels.blocks,
+            // Of what each block moves there should be some.
+            None => part.div_ceil(PART_BYTES).clamp(1, kernels.blocks as usize) as u32,
         };
         let me = self.pe().my_pe();
         let [dest, source] = places.map(|offset| self.heap().address(offset, me));
-        if let Some(nccl) = self.nccl_for(team, n * size) {
+        if let Some(nccl) = self.nccl_for(team, bytes) {
             // SAFETY: parts of this PE's heap with the lengths that the collective asks for, by the
             // callers; freeing them waits for the GPU's work.
             let started = unsafe { nccl.start(stream, collective, [dest, source], (n, size)) };
@@ -384,13 +400,15 @@ impl DeviceWorld<'_> {
             Collective::Fcollect | Collective::Alltoall => 0,
         };
         let grid = self.heap().address(team.grid(), me);
-        let words = self
-            .heap()
-            .address(team.block_words(self.multiprocessors()), me);
+        let words = match in_units {
+            Some(_) => team.unit_scratches(self.multiprocessors()),
+            None => team.block_words(self.multiprocessors()),
+        };
+        let words = self.heap().address(words, me);
         let args = (team, grid, words, dest, source, n as u64, root_or_op);
         // SAFETY: the parameters are (team, grid_state*, u64*, T*, const T*, u64, i32). The views have the
         // lengths that the collective asks for, by the callers; the grid state and the words have room
-        // for a block per SM.
+        // for a block per SM, the scratches for as many as there are in units.
         unsafe { kernels.launch(function, (blocks, STREAM_THREADS), stream, args) }
     }
 

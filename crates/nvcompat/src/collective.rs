@@ -18,8 +18,7 @@ pub(crate) fn give(
     team: c_int,
     work: impl FnOnce(&Gpu, &Stream, &DeviceTeam) -> Result<(), String>,
 ) -> c_int {
-    status(on.give(|gpu, stream| {
-        let world = world_for("a collective").map_err(|_| "there is no world".to_owned())?;
+    status(on.give_in(|world, gpu, stream| {
         let shape = world.teams().shape(team);
         let (index, shape) = shape.ok_or_else(|| format!("{team} is no team of this PE"))?;
         let team = gpu.team(index, shape);

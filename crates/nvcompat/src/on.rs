@@ -2,7 +2,7 @@
 
 use crate::gpu::Gpu;
 use crate::say::say;
-use crate::state::world_for;
+use crate::state::{World, world_for};
 use crate::types::Status;
 use crosswarp_cuda::Stream;
 use std::ffi::c_void;
@@ -35,12 +35,21 @@ impl On {
         self,
         work: impl FnOnce(&Gpu, &Stream) -> Result<(), String>,
     ) -> Result<(), Status> {
-        let gpu = world_for(self.name())?.gpu()?;
-        let done = gpu.on(self.handle(), |stream| work(&gpu, stream));
+        self.give_in(|_, gpu, stream| work(gpu, stream))
+    }
+
+    /// The same, of what asks the world for something.
+    pub(crate) fn give_in(
+        self,
+        work: impl FnOnce(&World, &Gpu, &Stream) -> Result<(), String>,
+    ) -> Result<(), Status> {
+        let world = world_for(self.name())?;
+        let gpu = world.gpu()?;
+        let done = gpu.on(self.handle(), |stream| work(&world, &gpu, stream));
         self.said(done)
     }
 
-    /// The same, which the library's own stream need not have done when the function returns.
+    /// As [`give`](Self::give), which the library's own stream need not have done when the function returns.
     pub(crate) fn give_nbi(
         self,
         work: impl FnOnce(&Gpu, &Stream) -> Result<(), String>,

@@ -15,6 +15,7 @@ use crosswarp_cuda::{
     Stream,
 };
 use crosswarp_shmem::{CollectiveError, Pe, WorldKind};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::fmt::Display;
@@ -110,6 +111,28 @@ type Failure = Box<dyn std::error::Error>;
 
 fn internal(error: impl Display) -> Reason {
     (Status::Internal, error.to_string())
+}
+
+/// The stream with this handle. That of the thread's last call is kept, which is often the same.
+///
+/// # Safety
+/// As [`Stream::borrowed`].
+unsafe fn borrowed(device: &Device, handle: *mut c_void) -> Stream {
+    thread_local! {
+        static LAST: RefCell<Option<Stream>> = const { RefCell::new(None) };
+    }
+    // SAFETY: the caller's promise; between calls, where it need not hold, nobody uses what is kept.
+    let new = || unsafe { Stream::borrowed(device, handle.cast()) };
+    let kept = LAST.try_with(|last| {
+        let mut last = last.borrow_mut();
+        let same = |stream: &&Stream| stream.handle() == handle.cast() && stream.device() == device;
+        match last.as_ref().filter(same) {
+            Some(stream) => stream.clone(),
+            None => last.insert(new()).clone(),
+        }
+    });
+    // At the end of the thread nothing is kept any more.
+    kept.unwrap_or_else(|_| new())
 }
 
 impl Gpu {
@@ -570,13 +593,12 @@ impl Gpu {
         stream: Option<*mut c_void>,
         give: impl FnOnce(&Stream) -> Result<(), E>,
     ) -> Result<(), String> {
-        let _guard = ContextGuard::keep();
         let device = self.world.device();
-        device.bind().map_err(|error| error.to_string())?;
+        let _held = device.hold().map_err(|error| error.to_string())?;
         match stream {
             Some(handle) => {
                 // SAFETY: the program's stream, which lives during this call.
-                let stream = unsafe { Stream::borrowed(&device, handle.cast()) };
+                let stream = unsafe { borrowed(&device, handle) };
                 give(&stream).map_err(|error| error.to_string())
             }
             None => {

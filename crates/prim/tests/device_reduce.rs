@@ -663,6 +663,9 @@ fn columns_of_every_width_from_anywhere() {
         )*};
     }
     check!(f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64);
+    // So much that parts are added up by a launch of their own.
+    check_columns::<f32>(&gpu, Kind::Ordinary, [1, 4500, 1000]);
+    check_columns::<i64>(&gpu, Kind::Ordinary, [1, 1_100_000, 2]);
     // Blocks that go from columns to columns, on any GPU, with and without a slow way.
     for kind in [Kind::Ordinary, Kind::Rare, Kind::Bits] {
         check_columns::<f32>(&gpu, kind, [1, 3, 600_002]);

@@ -111,7 +111,8 @@ static_assert(CROSSWARP_OFFSET(segment_arguments, room) == 120, "segment_argumen
 
 // What reductions of columns are launched with.
 struct alignas(8) column_arguments {
-    // `n`: rows of a matrix, at least one.
+    // `n`: rows of a matrix, at least one. `state`: a counter for each tile of columns, if one launch does all; zero, and
+    // zero again afterwards.
     reduce_arguments all;
     // Columns of a matrix.
     u64 columns;
@@ -135,8 +136,10 @@ struct alignas(8) column_arguments {
     u32 lanes;
     // Of few rows: columns of which a thread has all, which it loads at once. Else 0.
     u32 few;
+    // Rows of a part of a column: of sums of floating-point elements, those of a leaf.
+    u64 part_rows;
 };
-static_assert(sizeof(column_arguments) == 128, "size of column_arguments");
+static_assert(sizeof(column_arguments) == 136, "size of column_arguments");
 static_assert(CROSSWARP_OFFSET(column_arguments, all) == 0, "column_arguments::all");
 static_assert(CROSSWARP_OFFSET(column_arguments, columns) == 72, "column_arguments::columns");
 static_assert(CROSSWARP_OFFSET(column_arguments, results) == 80, "column_arguments::results");
@@ -149,5 +152,6 @@ static_assert(CROSSWARP_OFFSET(column_arguments, tiles) == 112, "column_argument
 static_assert(CROSSWARP_OFFSET(column_arguments, side) == 116, "column_arguments::side");
 static_assert(CROSSWARP_OFFSET(column_arguments, lanes) == 120, "column_arguments::lanes");
 static_assert(CROSSWARP_OFFSET(column_arguments, few) == 124, "column_arguments::few");
+static_assert(CROSSWARP_OFFSET(column_arguments, part_rows) == 128, "column_arguments::part_rows");
 
 }  // namespace crosswarp

@@ -18,6 +18,7 @@ struct sum_of_column {
     using T = F::type;
     using storage = E::storage;
     using part = T;
+    static constexpr bool leaves = true;
     static constexpr bool two = TERM::inputs == 2;
     static constexpr bool never_slow = false;
     static constexpr size_t slow_bytes = sizeof(warp_accumulator<F>);
@@ -113,7 +114,7 @@ struct sum_of_column {
         constexpr u32 all = 0xffffffffu;
         const u64 at = column_at(a, s);
         const storage *x = static_cast<const storage*>(a.all.x) + at, *y = static_cast<const storage*>(a.all.y) + at;
-        const u32 parts = u32(parts_of(a)), me = threadIdx.x;
+        const u32 parts = parts_of<sum_of_column>(a), me = threadIdx.x;
         const u32 warps = together ? column_warps : 1, my_warp = together ? me / 32 : 0;
         warp_accumulator<F> sum;
         if (known.lost) {
@@ -136,8 +137,8 @@ struct sum_of_column {
                     sum.add_finite(one);
                     continue;
                 }
-                const u64 row = u64(first + my_warp + warps * from) * part_rows, skipped = row * a.columns;
-                const u32 rows = u32(min(u64(part_rows), a.all.n - row));
+                const u64 row = u64(first + my_warp + warps * from) * leaf_elements, skipped = row * a.columns;
+                const u32 rows = u32(min(u64(leaf_elements), a.all.n - row));
                 if (add_special(sum, x + skipped, y + skipped, rows, a.columns)) continue;
                 redo_leaf<E, TERM>(sum, x + skipped, y + skipped, rows, one, a.columns);
             }

@@ -1,19 +1,21 @@
 // Reductions of the columns of matrices, as they lie: memory is read once. Leaves are counted from a column's top, so it
 // gives the bits of a reduction of its own.
 //
-// One kernel, `reduce_columns`, which does one of three things.
+// One kernel, `reduce_columns`, which does one of three things, or the first and the third.
 //
-// `do_parts`: a block takes parts of 2048 rows, one leaf, of neighbouring columns, and goes down them by tiles of `ways`
-// rows. A thread has `vector` neighbouring elements of each tile, which it loads at once; so it has rows w, w + ways,
+// `do_parts`: a block takes parts of neighbouring columns, each of 2048 rows, one leaf, or where there are no leaves of
+// so few that there is a block for each multiprocessor, and goes down them by tiles of `ways` rows. A thread has `vector` neighbouring elements of each tile, which it loads at once; so it has rows w, w + ways,
 // w + 2 ways, … of `vector` columns, and the block puts together what its threads have of a column. Of wide matrices a
 // tile has `at_once` columns. Of narrow ones it has whole rows, so that memory is read from end to end, and threads may
 // begin in one row and end in the next; a block takes `side` parts. A column of one part is done then.
 //
 // `do_few`: of few rows a thread has all that `few` neighbouring columns have, and a warp goes from columns to columns.
 //
-// `do_totals`: `lanes` threads add up the parts of a column.
+// `do_totals`: `lanes` threads add up the parts of a column: in a launch of their own, or, where that takes longer than the
+// rest, in the last block that has written parts of these columns.
 //
 // BODY, a class, is what a thread knows of its columns, and says what is made of them:
+//     leaves                        whether a part is a leaf
 //     widest, flight                elements that a thread loads at once, at most, and that it has under way
 //     missing_x, missing_y          what stands for elements of rows that are not there
 //     BODY(there)                   of a thread that has so many elements
@@ -37,7 +39,6 @@
 namespace crosswarp {
 
 constexpr int column_warps = reduce_threads / 32;
-constexpr int part_rows = leaf_elements;
 // Elements of a row that a thread loads at once, at most.
 template <class S> constexpr int widest_load = sizeof(S) == 8 ? 2 : 4;
 // Parts of a column that a thread has under way in `do_totals`.
@@ -48,7 +49,12 @@ constexpr int few_rows = 16;
 template <class S, int bytes> constexpr int few_columns =
     sizeof(S) == 1 ? 4 : sizeof(S) >= bytes ? 1 : bytes / int(sizeof(S));
 
-__device__ inline u64 parts_of(const column_arguments& a) { return (a.all.n + part_rows - 1) / part_rows; }
+template <class Body> __device__ inline u64 part_rows(const column_arguments& a) {
+    return Body::leaves ? leaf_elements : a.part_rows;
+}
+template <class Body> __device__ inline u32 parts_of(const column_arguments& a) {
+    return u32((a.all.n + part_rows<Body>(a) - 1) / part_rows<Body>(a));
+}
 
 // The first element of the column of result `s`.
 __device__ inline u64 column_at(const column_arguments& a, u64 s) {
@@ -137,7 +143,7 @@ template <class Body> struct column_kernel {
     const column_arguments& a;
     // Bytes, so that nothing is constructed.
     unsigned char* shared;
-    const u32 me = threadIdx.x, parts = u32(parts_of(a)), narrow = a.side;
+    const u32 me = threadIdx.x, parts = parts_of<Body>(a), narrow = a.side;
 
     static constexpr int turn = Body::flight / Body::turns;
 
@@ -326,17 +332,17 @@ template <class Body> struct column_kernel {
         mine.way = slot / columns, mine.column = slot - mine.way * columns;
         if (narrow) {
             const u32 tile = blockIdx.x * narrow + mine.side, matrix = tile / parts;
-            mine.row = u64(tile - matrix * parts) * part_rows;
+            mine.row = u64(tile - matrix * parts) * part_rows<Body>(a);
             if (mine.side < narrow && tile < a.tiles) {
-                const u32 length = u32(min(u64(part_rows), a.all.n - mine.row)) * columns;
+                const u32 length = u32(min(part_rows<Body>(a), a.all.n - mine.row)) * columns;
                 if (slot < length) mine.left = (length - slot + ways * columns - 1) / (ways * columns);
                 mine.at = (matrix * a.all.n + mine.row) * columns + slot;
             }
         } else {
-            mine.row = u64(piece_of_block) * part_rows;
+            mine.row = u64(piece_of_block) * part_rows<Body>(a);
             const u64 s = s_of_block + mine.column;
             if (s < a.results && mine.row + mine.way < a.all.n) {
-                const u32 count = u32(min(u64(part_rows), a.all.n - mine.row));
+                const u32 count = u32(min(part_rows<Body>(a), a.all.n - mine.row));
                 if (mine.way < count) mine.left = (count - mine.way + ways - 1) / ways;
                 mine.at = column_at(a, s) + (mine.row + mine.way) * a.columns;
             }
@@ -370,11 +376,35 @@ template <class Body> struct column_kernel {
         }
     }
 
-    __device__ void do_totals() const {
+    // Whether this block is the last one that has written parts of its columns, and then sees those of the others. It leaves
+    // the counter zero.
+    __device__ bool has_all_parts() const {
+        __shared__ bool last;
+        // Races prevented: as in `is_last_block`.
+        __threadfence();
+        __syncthreads();
+        if (me == 0) {
+            u32* counter = reinterpret_cast<u32*>(a.all.state) + (narrow ? 0 : blockIdx.x);
+            const u32 blocks = narrow ? gridDim.x : gridDim.y * gridDim.z;
+            last = atomicAdd(counter, 1) == blocks - 1;
+            if (last) *counter = 0;
+        }
+        __syncthreads();
+        if (last) __threadfence();
+        return last;
+    }
+
+    // Of columns from `first` to `end`; if more than a warp adds up one of them, of this alone.
+    __device__ void do_totals(u64 first, u64 end) const {
+#pragma unroll 1
+        for (; first < end; first += blockDim.x / a.lanes) totals_at(first, end);
+    }
+
+    __device__ void totals_at(u64 first_column, u64 end) const {
         total* of_warp = reinterpret_cast<total*>(shared);
         const u32 lanes = a.lanes;
-        const u64 s = u64(blockIdx.x) * (reduce_threads / lanes) + me / lanes;
-        const bool there = s < a.results;
+        const u64 s = first_column + me / lanes;
+        const bool there = s < end;
         total mine;
 #pragma unroll 1
         for (u32 first = me % lanes; there && first < parts; first += parts_in_flight * lanes) {
@@ -401,19 +431,30 @@ template <class Body> struct column_kernel {
     }
 };
 
+// Not inlined: parts would have fewer registers.
+template <class Body> __device__ __noinline__ void totals_of_block(const column_arguments& a, unsigned char* shared) {
+    const column_kernel<Body> kernel = {a, shared};
+    u64 first = 0, count = reduce_threads / a.lanes;
+    if (a.all.state) {
+        if (!kernel.has_all_parts()) return;
+        count = a.side ? a.results : a.at_once;
+    }
+    if (!a.side || !a.all.state) first = blockIdx.x * count;
+    kernel.do_totals(first, min(first + count, a.results));
+}
+
 template <class Body> __device__ void reduce_columns(const column_arguments& a) {
     constexpr size_t of_ways = widest_load<typename Body::storage> * sizeof(typename Body::part);
     __shared__ __align__(16) unsigned char
         shared[reduce_threads * (of_ways > Body::slow_bytes ? of_ways : Body::slow_bytes)];
     start_early();
     const column_kernel<Body> kernel = {a, shared};
-    if (a.lanes) {
-        kernel.do_totals();
-    } else if (a.few) {
+    if (a.few) {
         kernel.do_few();
-    } else {
-        kernel.do_parts();
+        return;
     }
+    if (a.all.state || !a.lanes) kernel.do_parts();
+    if (a.lanes) totals_of_block<Body>(a, shared);
 }
 
 }  // namespace crosswarp

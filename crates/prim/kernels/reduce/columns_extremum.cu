@@ -21,6 +21,7 @@ struct extremum_of_column {
     using part = two_words;
     using Keys = keys<E, is_float_element<E>>;
     using K = Keys::K;
+    static constexpr bool leaves = false;
     static constexpr bool two = false;
     static constexpr bool never_slow = true;
     static constexpr size_t slow_bytes = 0;

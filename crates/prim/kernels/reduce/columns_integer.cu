@@ -13,6 +13,7 @@ struct integers_of_column {
     using E = ELEMENT;
     using storage = E::storage;
     using part = total192;
+    static constexpr bool leaves = false;
     static constexpr bool two = TERM::inputs == 2;
     static constexpr bool never_slow = false;
     static constexpr size_t slow_bytes = 0;

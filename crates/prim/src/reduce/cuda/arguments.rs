@@ -111,8 +111,9 @@ namespace crosswarp {
     }
 
     /// What reductions of columns are launched with.
-    pub(crate) ColumnArguments = "column_arguments", align 8, size 128, with "": {
-        /// `n`: rows of a matrix, at least one.
+    pub(crate) ColumnArguments = "column_arguments", align 8, size 136, with "": {
+        /// `n`: rows of a matrix, at least one. `state`: a counter for each tile of columns, if one launch does all; zero, and
+        /// zero again afterwards.
         0 pub all: Arguments = "reduce_arguments",
         /// Columns of a matrix.
         72 pub columns: u64 = "u64",
@@ -136,6 +137,8 @@ namespace crosswarp {
         120 pub lanes: u32 = "u32",
         /// Of few rows: columns of which a thread has all, which it loads at once. Else 0.
         124 pub few: u32 = "u32",
+        /// Rows of a part of a column: of sums of floating-point elements, those of a leaf.
+        128 pub part_rows: u64 = "u64",
     }
 }
 

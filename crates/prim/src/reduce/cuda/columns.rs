@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crosswarp_cuda::{BufferRef, ByValue, Device, Function, Launch, Module, Options, Pod, Source};
 
 use crate::reduce::cuda::arguments::{Arguments, ColumnArguments, Finish, THREADS};
+use crate::reduce::cuda::segments::STATE_WORDS;
 use crate::reduce::cuda::workspace::ReduceWorkspace;
 use crate::sum::leaf::{LANES, LEAF};
 use crate::{Element, Op, ReduceError};
@@ -29,6 +30,13 @@ const FEW_ROWS: usize = 16;
 const PARTS_IN_FLIGHT: usize = 4;
 /// From how many parts on a block adds up a column's parts, and not a warp.
 const MANY_PARTS: usize = 256;
+/// Bytes up to which the blocks that have parts also add them up: a second launch takes the host longer. With more, each
+/// block would pay for asking whether it is the last one.
+const ONE_LAUNCH: usize = 16 << 20;
+/// How often the threads of the last block take columns then, at most.
+const LAST_TURNS: usize = 8;
+/// Rows of a part, at least.
+const LEAST_ROWS: usize = 128;
 /// Blocks of a grid along its second axis, at most.
 const ACROSS: usize = 1 << 15;
 
@@ -42,6 +50,7 @@ struct Tiles {
     tiles: usize,
     side: usize,
     few: usize,
+    part_rows: usize,
     threads: usize,
     grid: [usize; 3],
 }
@@ -60,8 +69,18 @@ impl Tiles {
         // Elements in front of which there are `bytes` bytes can be loaded together.
         let vector =
             |bytes: usize| (1 << (bytes / size).trailing_zeros().min(2)).min(widest_load(size));
-        let parts = rows.div_ceil(LEAF);
+        // Rows of a part, if blocks have `side` columns or matrices side by side. Parts that are no leaves are so short that
+        // no multiprocessor is idle; but one part needs no second launch.
+        let part_rows = |side: usize| {
+            if sums || rows <= LEAF {
+                return LEAF;
+            }
+            let parts = (resident / side).max(1);
+            rows.div_ceil(parts).next_multiple_of(LEAST_ROWS).min(LEAF)
+        };
         if rows > TALL && columns <= NARROW {
+            let part_rows = part_rows(batch);
+            let parts = rows.div_ceil(part_rows);
             let matrix = rows * columns * size;
             let last_vector = vector(places | matrix);
             let tiles = batch * parts;
@@ -79,6 +98,7 @@ impl Tiles {
                 tiles,
                 side,
                 few: 0,
+                part_rows,
                 threads: (side * 8 * columns).next_multiple_of(32),
                 grid: [tiles.div_ceil(side), 1, 1],
             };
@@ -104,6 +124,7 @@ impl Tiles {
                 tiles: 0,
                 side: 0,
                 few,
+                part_rows: LEAF,
                 threads: THREADS as usize,
                 grid: [blocks, 1, 1],
             };
@@ -123,6 +144,9 @@ impl Tiles {
             THREADS as usize * vector / LINE_COLUMNS.max(LINE / size)
         };
         let at_once = THREADS as usize * vector / ways;
+        let side = (batch * columns).div_ceil(at_once);
+        let part_rows = part_rows(side);
+        let parts = rows.div_ceil(part_rows);
         let across = parts.min(ACROSS);
         Self {
             at_once,
@@ -132,12 +156,9 @@ impl Tiles {
             tiles: 0,
             side: 0,
             few: 0,
+            part_rows,
             threads: THREADS as usize,
-            grid: [
-                (batch * columns).div_ceil(at_once),
-                across,
-                parts.div_ceil(across),
-            ],
+            grid: [side, across, parts.div_ceil(across)],
         }
     }
 }
@@ -203,11 +224,6 @@ impl ColumnProgram {
             return Ok(());
         }
         workspace.keep(Arc::clone(self) as _);
-        let parts = rows.div_ceil(LEAF);
-        if parts > 1 {
-            let bytes = parts * results.len() * part_bytes::<T>(op);
-            workspace.reserve_queue(bytes.div_ceil(size_of::<u64>()))?;
-        }
         let tiles = Tiles::new(
             [batch, rows, columns],
             size_of::<T>(),
@@ -216,6 +232,11 @@ impl ColumnProgram {
             inputs.len() == 2,
             self.resident,
         );
+        let parts = rows.div_ceil(tiles.part_rows);
+        if parts > 1 {
+            let bytes = parts * results.len() * part_bytes::<T>(op);
+            workspace.reserve_queue(bytes.div_ceil(size_of::<u64>()))?;
+        }
         let lanes = if parts >= MANY_PARTS {
             THREADS as usize
         } else {
@@ -225,13 +246,32 @@ impl ColumnProgram {
                 .next_power_of_two()
                 .clamp(8, 32)
         };
+        // What the last block then has to add up are few columns.
+        let last_ones = if tiles.side > 0 {
+            results.len()
+        } else {
+            tiles.at_once
+        };
+        let bytes = inputs.len() * inputs[0].len() * size_of::<T>();
+        let one_launch = parts > 1
+            && bytes <= ONE_LAUNCH
+            && lanes <= 32
+            && last_ones * lanes <= LAST_TURNS * tiles.threads
+            && (tiles.side > 0 || tiles.grid[0] <= STATE_WORDS);
+        if one_launch {
+            workspace.reserve_segments(STATE_WORDS)?;
+        }
         let arguments = |lanes: usize| ColumnArguments {
             all: Arguments {
                 x: inputs[0].address(),
                 y: inputs[inputs.len() - 1].address(),
                 n: rows as u64,
                 count: 0,
-                state: 0,
+                state: if one_launch {
+                    workspace.segments.address()
+                } else {
+                    0
+                },
                 out: results.address(),
                 finish: Finish::of(op) as u64,
                 ahead: 0,
@@ -248,6 +288,7 @@ impl ColumnProgram {
             side: tiles.side as u32,
             lanes: lanes as u32,
             few: tiles.few as u32,
+            part_rows: tiles.part_rows as u64,
         };
         let launch = |grid: [usize; 3], threads: usize| {
             // More blocks than there can be are refused.
@@ -259,19 +300,21 @@ impl ColumnProgram {
         };
         let of_parts = launch(tiles.grid, tiles.threads)?;
         let threads = THREADS as usize;
-        let totals = match parts {
-            1 => None,
+        let totals = match (parts, one_launch) {
+            (1, _) | (_, true) => None,
             _ => Some(launch(
                 [results.len().div_ceil(threads / lanes), 1, 1],
                 threads,
             )?),
         };
+        let first_lanes = if one_launch { lanes } else { 0 };
         // SAFETY: the kernel's one parameter is this structure. It reads the elements of matrices of this shape, which the
-        // inputs have, and writes one result for each column; of columns of several parts the first launch writes, and the
-        // second reads, as many parts as there is room for. The rest is as in `Launcher::launch`; the parts are used by one
-        // reduction at a time, since the workspace is borrowed exclusively and has one stream.
+        // inputs have, and writes one result for each column; of columns of several parts the first launch writes, and it
+        // or the second reads, as many parts as there is room for; the state has a counter for each tile. The rest is as in
+        // `Launcher::launch`; parts and state are used by one reduction at a time, since the workspace is borrowed
+        // exclusively and has one stream.
         unsafe {
-            of_parts.launch(&workspace.stream, (ByValue(arguments(0)),))?;
+            of_parts.launch(&workspace.stream, (ByValue(arguments(first_lanes)),))?;
             if let Some(totals) = totals {
                 totals.launch(&workspace.stream, (ByValue(arguments(lanes)),))?;
             }
@@ -325,6 +368,22 @@ mod tests {
             let elements = tiles.ways * tiles.at_once * tiles.side.max(1);
             assert!(elements <= THREADS as usize * tiles.vector);
             assert!(tiles.side > 0 || columns % tiles.vector == 0);
+        }
+    }
+
+    #[test]
+    fn parts_without_leaves_keep_the_multiprocessors_busy() {
+        for (shape, sums, rows) in [
+            ([1, 3162, 3162], true, LEAF),
+            ([1, 3162, 3162], false, 640),
+            ([1, 2048, 3162], false, LEAF),
+            ([1, 10_000, 10], false, LEAST_ROWS),
+            ([1, 100_000, 10], false, 256),
+            ([300, 10_000, 10], false, LEAF),
+            ([1, 100_000, 100_000], false, LEAF),
+        ] {
+            let tiles = Tiles::new(shape, 4, 0, sums, false, 528);
+            assert_eq!(tiles.part_rows, rows, "{shape:?}");
         }
     }
 

@@ -26,7 +26,7 @@ pub enum Segments<'a> {
 /// Most blocks of `long_segments`, whose warps may share a segment.
 const LONG_BLOCKS: u32 = MOST_COMBINED_BLOCKS as u32 / (THREADS / 32);
 /// Words of the state.
-const STATE_WORDS: usize =
+pub(super) const STATE_WORDS: usize =
     SEGMENT_SLOTS + SEGMENT_SLOT * LONG_BLOCKS as usize * (THREADS as usize / 32);
 /// Words of a place in the queue.
 const QUEUE_WORDS: usize = size_of::<LongSegment>() / size_of::<u64>();
@@ -39,6 +39,8 @@ const FEW_LEAVES: u64 = 2;
 const IDLE: usize = 4;
 /// Mean length from which on a warp takes one segment at a time instead of 32,
 const ALONE: usize = 512;
+/// threads of a block of such warps,
+const ALONE_THREADS: u32 = 64;
 /// and the same of so few segments that otherwise most warps had none. Up to this length a thread may take one.
 const TINY: usize = 16;
 
@@ -151,8 +153,8 @@ impl SegmentProgram {
             },
             room: room as u64,
         };
-        let launch = |function, blocks: u32| {
-            let launch = Launch::new(function).grid(blocks).block(THREADS);
+        let launch = |function, blocks: u32, threads: u32| {
+            let launch = Launch::new(function).grid(blocks).block(threads);
             launch.overlapping().prepare()
         };
         // SAFETY: the kernels' one parameter is this structure. They read elements of the inputs below `n`,
@@ -162,11 +164,14 @@ impl SegmentProgram {
         unsafe {
             if short {
                 let warps = count.div_ceil(arguments.together as usize);
+                // Warps of a small block end soon after one another, and make room for the next: there may be 1.5 times as many
+                // as are resident.
+                let threads = if alone { ALONE_THREADS } else { THREADS };
                 // More than are resident even out what segments differ in.
                 let blocks = warps
-                    .div_ceil(THREADS as usize / 32)
-                    .min(8 * self.resident[0] as usize);
-                let launch = launch(&self.short, blocks as u32)?;
+                    .div_ceil(threads as usize / 32)
+                    .min(8 * self.resident[0] as usize * (THREADS / threads) as usize);
+                let launch = launch(&self.short, blocks as u32, threads)?;
                 launch.launch(&workspace.stream, (ByValue(arguments),))?;
             }
             if long {
@@ -176,7 +181,7 @@ impl SegmentProgram {
                     Segments::Offsets(_) => u64::from(LONG_BLOCKS),
                 };
                 let blocks = u64::from(self.resident[1].min(LONG_BLOCKS)).min(parts);
-                let launch = launch(&self.long, blocks as u32)?;
+                let launch = launch(&self.long, blocks as u32, THREADS)?;
                 launch.launch(&workspace.stream, (ByValue(arguments),))?;
             }
         }

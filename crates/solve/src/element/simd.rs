@@ -44,14 +44,23 @@ pub trait Simd: Copy {
     unsafe fn shift_in_right(here: Self, after: Self) -> Self;
 }
 
+/// Bytes of a line of the cache.
+pub const LINE: usize = 64;
+
 /// Asks for the cache lines of `row`.
 #[inline(always)]
 pub fn prefetch<T>(row: &[T]) {
-    #[cfg(target_arch = "x86_64")]
-    for line in row.chunks((64 / size_of::<T>()).max(1)) {
-        x86::prefetch(line.as_ptr());
+    for line in row.chunks((LINE / size_of::<T>()).max(1)) {
+        prefetch_line(line.as_ptr().addr());
     }
-    let _ = row;
+}
+
+/// Asks for the cache line of an address, which may be any.
+#[inline(always)]
+pub fn prefetch_line(at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    x86::prefetch(std::ptr::without_provenance::<u8>(at));
+    let _ = at;
 }
 
 /// The kinds of vector unit that kernels are compiled for.

@@ -9,11 +9,11 @@ use super::operator_rows::{
     EAST, EXCESS, OperatorRow, OperatorRows, PARTS, SOUTH, SOUTH_EAST, SOUTH_WEST,
 };
 use super::row_table::RowTable;
-use super::rows::{Around, NinePoint, from_zero, nine_point};
+use super::rows::{Ahead, Around, NinePoint, from_zero, nine_point};
 use super::shape::{HALO, Shape};
 use super::wavefront::{Kept, Relaxation};
 use crate::element::Real;
-use crate::element::simd::{Isa, Work, on_unit, prefetch};
+use crate::element::simd::{Isa, Work, on_unit};
 use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
 use crate::pes::error::PeError;
@@ -286,11 +286,7 @@ impl<T: Real> Relaxation<T> for WithRightSide<'_, T> {
         self.apply::<false>(y, around, T::ZERO, out);
     }
 
-    #[inline(always)]
-    fn prefetch(&self, y: isize, u: Option<&[T]>) {
-        if let Some(u) = u {
-            prefetch(u);
-        }
-        prefetch(self.right_side.row(y));
+    fn ahead(&self, y: isize, u: Option<&[T]>) -> Ahead {
+        Ahead::of([u, Some(self.right_side.row(y))], None)
     }
 }

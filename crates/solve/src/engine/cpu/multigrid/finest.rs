@@ -8,12 +8,14 @@ use std::io;
 
 use super::coefficients::Coefficients;
 use super::operator_rows::{EAST, EXCESS, OperatorRow, OperatorRows, SOUTH};
-use super::rows::{Around, Relaxed, Residual, Wanted, five_point, five_varying_points, hold};
+use super::rows::{
+    Ahead, Around, Relaxed, Residual, Wanted, five_point, five_varying_points, hold,
+};
 use super::shape::Shape;
 use super::sums::LeafSums;
 use super::wavefront::Relaxation;
 use crate::element::Real;
-use crate::element::simd::{Isa, Work, on_unit, prefetch};
+use crate::element::simd::{Isa, Work, on_unit};
 use crate::field::storage::Field;
 use crate::problem::scale::largest_magnitude;
 
@@ -428,17 +430,9 @@ impl Relaxation<f64> for WithRightSide<'_> {
         self.complete_residual(out);
     }
 
-    #[inline(always)]
-    fn prefetch(&self, y: isize, u: Option<&[f64]>) {
-        if let Some(u) = u {
-            prefetch(u);
-        }
-        if let Some(right_side) = self.right_side {
-            prefetch(right_side.row(y));
-        }
-        if let Some(mask) = self.finest.mask(y) {
-            prefetch(mask);
-        }
+    fn ahead(&self, y: isize, u: Option<&[f64]>) -> Ahead {
+        let right_side = self.right_side.map(|right_side| right_side.row(y));
+        Ahead::of([u, right_side], self.finest.mask(y))
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::finest::{Finest, WithRightSide};
 use super::hooks::{Keep, KeepProduct, Measure};
-use super::rows::Around;
+use super::rows::{Ahead, Around};
 use super::sums::LeafSums;
 use super::wavefront::{Hooks, Kept, Pass, Relaxation, Start};
 use crate::element::simd::{Isa, Work, on_unit};
@@ -257,6 +257,7 @@ impl Work for ChebyshevStep<'_> {
             }
             let (up, down) = shape.y.neighbours(y);
             let around = Around {
+                ahead: Ahead::default(),
                 up: self.u.with_padding(up, 1),
                 here: self.u.with_padding(y, 1),
                 down: self.u.with_padding(down, 1),

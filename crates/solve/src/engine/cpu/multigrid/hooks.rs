@@ -6,7 +6,7 @@ use super::coarse::Operator;
 use super::finest::Finest;
 use super::galerkin::Transfer;
 use super::interpolation::{AMID, BELOW, RIGHT};
-use super::rows::{Around, Weights, prolong_between, prolong_on, restrict};
+use super::rows::{Ahead, Around, Weights, prolong_between, prolong_on, restrict};
 use super::shape::Shape;
 use super::sums::LeafSums;
 use super::wavefront::Hooks;
@@ -54,6 +54,7 @@ impl<T: Real> Restriction<'_, T> {
             &self.residuals.with_padding(y.rem_euclid(4), 1)[..len]
         };
         let around = Around {
+            ahead: Ahead::default(),
             up: row(self.fine.y.has_between(j - 1), centre - 1),
             here: row(true, centre),
             down: row(between, centre + 1),

@@ -4,6 +4,7 @@
 //! so all vector units give the same bits.
 
 use crate::element::Real;
+use crate::element::simd::{LINE, prefetch_line};
 
 /// Rows of an operator of nine points around row y; columns from −1 to nx.
 pub(super) struct NinePoint<'a, T> {
@@ -18,12 +19,106 @@ pub(super) struct NinePoint<'a, T> {
     pub above: [&'a [T]; 3],
 }
 
+impl<'a, T> NinePoint<'a, T> {
+    /// Of these columns alone.
+    #[inline(always)]
+    fn columns(&self, start: usize, n: usize) -> Self {
+        let columns = |row: &'a [T]| &row[start..start + n + 2];
+        Self {
+            east: columns(self.east),
+            south: columns(self.south),
+            south_east: columns(self.south_east),
+            south_west: columns(self.south_west),
+            excess: columns(self.excess),
+            inverse: columns(self.inverse),
+            above: self.above.map(columns),
+        }
+    }
+}
+
 /// The three rows around row y; columns from −1 to nx.
 #[derive(Clone, Copy)]
 pub(super) struct Around<'a, T> {
     pub up: &'a [T],
     pub here: &'a [T],
     pub down: &'a [T],
+    /// What is brought into the cache meanwhile.
+    pub ahead: Ahead,
+}
+
+impl<'a, T> Around<'a, T> {
+    /// Of these columns alone.
+    #[inline(always)]
+    fn columns(self, start: usize, n: usize) -> Self {
+        let columns = |row: &'a [T]| &row[start..start + n + 2];
+        Self {
+            up: columns(self.up),
+            here: columns(self.here),
+            down: columns(self.down),
+            ahead: self.ahead,
+        }
+    }
+}
+
+/// Rows that are needed soon. They are asked for by parts, each when some columns have been computed: a processor has some
+/// ten lines under way, and who asks for a row at once waits for it.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Ahead([Lines; 3]);
+
+/// Lines of the cache: the address of the first, and how many.
+#[derive(Clone, Copy, Default)]
+struct Lines {
+    from: usize,
+    count: usize,
+}
+
+impl Lines {
+    fn part(self, k: usize, of: usize) -> Self {
+        let cut = |k: usize| self.count * k / of;
+        Self {
+            from: self.from + LINE * cut(k),
+            count: cut(k + 1) - cut(k),
+        }
+    }
+}
+
+/// Columns between two parts: they take as long as some lines of the memory. The compiler knows how many there are, and
+/// makes vectors of all.
+const CHUNK: usize = 128;
+
+impl Ahead {
+    /// As these rows, and a mask.
+    pub fn of<T>(rows: [Option<&[T]>; 2], mask: Option<&[u8]>) -> Self {
+        fn lines<T>(row: Option<&[T]>) -> Lines {
+            row.map_or(Lines::default(), |row| Lines {
+                from: row.as_ptr().addr(),
+                count: size_of_val(row).div_ceil(LINE),
+            })
+        }
+        let [first, second] = rows.map(lines);
+        Self([first, second, lines(mask)])
+    }
+
+    /// Part `k` of `of`.
+    pub fn part(self, k: usize, of: usize) -> Self {
+        Self(self.0.map(|lines| lines.part(k, of)))
+    }
+
+    /// How many lines of each are asked for in each of `chunks`.
+    #[inline(always)]
+    fn at_a_time(self, chunks: usize) -> [usize; 3] {
+        self.0.map(|lines| lines.count.div_ceil(chunks))
+    }
+
+    /// Asks for those of chunk `k`.
+    #[inline(always)]
+    fn ask(self, k: usize, at_a_time: [usize; 3]) {
+        for (Lines { from, count }, each) in self.0.into_iter().zip(at_a_time) {
+            for line in (k * each).min(count)..((k + 1) * each).min(count) {
+                prefetch_line(from + LINE * line);
+            }
+        }
+    }
 }
 
 /// Three neighbouring columns of a row, each as long as the row without its outermost columns.
@@ -43,6 +138,32 @@ pub(super) fn nine_point<T: Real, const RELAX: bool>(
     out: &mut [T],
 ) {
     let n = out.len();
+    let chunks = n.div_ceil(CHUNK);
+    let at_a_time = around.ahead.at_a_time(chunks);
+    for k in 0..chunks {
+        around.ahead.ask(k, at_a_time);
+        let (start, left) = (k * CHUNK, n - k * CHUNK);
+        if left >= CHUNK {
+            nine_point_part::<T, RELAX>(operator, around, right_side, omega, out, start, CHUNK);
+        } else {
+            nine_point_part::<T, RELAX>(operator, around, right_side, omega, out, start, left);
+        }
+    }
+}
+
+/// `n` columns from `start` on.
+#[inline(always)]
+fn nine_point_part<T: Real, const RELAX: bool>(
+    operator: &NinePoint<'_, T>,
+    around: Around<'_, T>,
+    right_side: &[T],
+    omega: T,
+    out: &mut [T],
+    start: usize,
+    n: usize,
+) {
+    let (operator, around) = (operator.columns(start, n), around.columns(start, n));
+    let (right_side, out) = (&right_side[start..start + n], &mut out[start..start + n]);
     let [uw, uc, ue] = triple(around.up);
     let [hw, hc, he] = triple(around.here);
     let [dw, dc, de] = triple(around.down);
@@ -76,6 +197,7 @@ pub(super) fn nine_point<T: Real, const RELAX: bool>(
         to_north_west,
         to_north_east,
         right_side,
+        out,
     ] {
         assert_eq!(row.len(), n);
     }
@@ -115,7 +237,9 @@ pub(super) struct FivePoint<'a> {
 }
 
 /// b − Au, and how far a relaxation goes along it.
-trait Equation {
+trait Equation: Copy {
+    /// Of these columns alone.
+    fn columns(self, start: usize, n: usize) -> Self;
     /// Whether rows have `n` columns.
     fn fits(&self, n: usize) -> bool;
     /// At column `x`, where u is `here` and its neighbours to the east, west, south and north are `beside`.
@@ -125,11 +249,16 @@ trait Equation {
 }
 
 /// 4u − (the four neighbours) = b.
+#[derive(Clone, Copy)]
 struct Same {
     step: f64,
 }
 
 impl Equation for Same {
+    #[inline(always)]
+    fn columns(self, _: usize, _: usize) -> Self {
+        self
+    }
     #[inline(always)]
     fn fits(&self, _: usize) -> bool {
         true
@@ -147,12 +276,33 @@ impl Equation for Same {
 }
 
 /// Couplings that differ from place to place.
+#[derive(Clone, Copy)]
 struct Varying<'a> {
     rows: FivePoint<'a>,
     omega: f64,
 }
 
 impl Equation for Varying<'_> {
+    #[inline(always)]
+    fn columns(self, start: usize, n: usize) -> Self {
+        let FivePoint {
+            east,
+            south,
+            excess,
+            inverse,
+            north,
+        } = self.rows;
+        let [east, south, excess, inverse, north] =
+            [east, south, excess, inverse, north].map(|row| &row[start..start + n + 2]);
+        let rows = FivePoint {
+            east,
+            south,
+            excess,
+            inverse,
+            north,
+        };
+        Self { rows, ..self }
+    }
     #[inline(always)]
     fn fits(&self, n: usize) -> bool {
         let FivePoint {
@@ -212,28 +362,77 @@ fn five_point_of(
     around: Around<'_, f64>,
     right_side: Option<&[f64]>,
     fixed: Option<&[u8]>,
-    wanted: impl Wanted,
+    mut wanted: impl Wanted,
 ) {
     let n = around.here.len() - 2;
+    let chunks = n.div_ceil(CHUNK);
+    let at_a_time = around.ahead.at_a_time(chunks);
+    for k in 0..chunks {
+        around.ahead.ask(k, at_a_time);
+        let (start, left) = (k * CHUNK, n - k * CHUNK);
+        if left >= CHUNK {
+            five_point_part(
+                equation,
+                around,
+                right_side,
+                fixed,
+                &mut wanted,
+                start,
+                CHUNK,
+            );
+        } else {
+            five_point_part(
+                equation,
+                around,
+                right_side,
+                fixed,
+                &mut wanted,
+                start,
+                left,
+            );
+        }
+    }
+}
+
+/// `n` columns from `start` on.
+#[inline(always)]
+fn five_point_part(
+    equation: impl Equation,
+    around: Around<'_, f64>,
+    right_side: Option<&[f64]>,
+    fixed: Option<&[u8]>,
+    wanted: &mut impl Wanted,
+    start: usize,
+    n: usize,
+) {
+    let (equation, around) = (equation.columns(start, n), around.columns(start, n));
+    let wanted = wanted.columns(start, n);
+    let right_side = right_side.map(|row| &row[start..start + n]);
+    let fixed = fixed.map(|row| &row[start..start + n]);
     match (right_side, fixed) {
-        (None, None) => five_point_with(equation, around, |_| 0.0, |_| 0, wanted),
+        (None, None) => five_point_with(equation, around, |_| 0.0, |_| 0, wanted, n),
         (Some(b), None) => {
             let b = &b[..n];
-            five_point_with(equation, around, |x| b[x], |_| 0, wanted);
+            five_point_with(equation, around, |x| b[x], |_| 0, wanted, n);
         }
         (None, Some(fixed)) => {
             let fixed = &fixed[..n];
-            five_point_with(equation, around, |_| 0.0, |x| fixed[x], wanted);
+            five_point_with(equation, around, |_| 0.0, |x| fixed[x], wanted, n);
         }
         (Some(b), Some(fixed)) => {
             let (b, fixed) = (&b[..n], &fixed[..n]);
-            five_point_with(equation, around, |x| b[x], |x| fixed[x], wanted);
+            five_point_with(equation, around, |x| b[x], |x| fixed[x], wanted, n);
         }
     }
 }
 
 /// What a row is computed for.
 pub(super) trait Wanted {
+    type Part<'p>: Wanted
+    where
+        Self: 'p;
+    /// Of these columns alone.
+    fn columns(&mut self, start: usize, n: usize) -> Self::Part<'_>;
     /// Whether rows have `n` columns.
     fn fits(&self, n: usize) -> bool;
     /// Takes what comes of column `x`: the residual, and the value before and after a step.
@@ -246,6 +445,14 @@ pub(super) struct Relaxed<'a>(pub &'a mut [f64]);
 pub(super) struct Residual<'a>(pub &'a mut [f64]);
 
 impl Wanted for Relaxed<'_> {
+    type Part<'p>
+        = Relaxed<'p>
+    where
+        Self: 'p;
+    #[inline(always)]
+    fn columns(&mut self, start: usize, n: usize) -> Relaxed<'_> {
+        Relaxed(&mut self.0[start..start + n])
+    }
     #[inline(always)]
     fn fits(&self, n: usize) -> bool {
         self.0.len() == n
@@ -257,6 +464,14 @@ impl Wanted for Relaxed<'_> {
 }
 
 impl Wanted for Residual<'_> {
+    type Part<'p>
+        = Residual<'p>
+    where
+        Self: 'p;
+    #[inline(always)]
+    fn columns(&mut self, start: usize, n: usize) -> Residual<'_> {
+        Residual(&mut self.0[start..start + n])
+    }
     #[inline(always)]
     fn fits(&self, n: usize) -> bool {
         self.0.len() == n
@@ -268,6 +483,14 @@ impl Wanted for Residual<'_> {
 }
 
 impl<A: Wanted, B: Wanted> Wanted for (A, B) {
+    type Part<'p>
+        = (A::Part<'p>, B::Part<'p>)
+    where
+        Self: 'p;
+    #[inline(always)]
+    fn columns(&mut self, start: usize, n: usize) -> Self::Part<'_> {
+        (self.0.columns(start, n), self.1.columns(start, n))
+    }
     #[inline(always)]
     fn fits(&self, n: usize) -> bool {
         self.0.fits(n) && self.1.fits(n)
@@ -293,9 +516,9 @@ fn five_point_with(
     right_side: impl Fn(usize) -> f64,
     fixed: impl Fn(usize) -> u8,
     mut wanted: impl Wanted,
+    n: usize,
 ) {
     let [west, here, east] = triple(around.here);
-    let n = here.len();
     let [_, up, _] = triple(around.up);
     let [_, down, _] = triple(around.down);
     for row in [up, west, here, east, down] {

@@ -6,7 +6,7 @@
 
 use std::io;
 
-use super::rows::Around;
+use super::rows::{Ahead, Around};
 use super::shape::Shape;
 use crate::element::Real;
 use crate::element::simd::Work;
@@ -29,8 +29,8 @@ pub(super) trait Relaxation<T> {
     );
     /// Row `y` of b − Au, columns −1 to nx.
     fn residual(&self, y: isize, around: Around<'_, T>, out: &mut [T]);
-    /// Asks for row `y` of the right side, and of `u`, to be brought into the cache, where that pays.
-    fn prefetch(&self, y: isize, u: Option<&[T]>);
+    /// What of row `y` is to be brought into the cache: of the right side, of `u`, and what else there is.
+    fn ahead(&self, y: isize, u: Option<&[T]>) -> Ahead;
 }
 
 /// Where a pass begins.
@@ -146,10 +146,17 @@ fn pass<T: Real, R: Relaxation<T>, H: Hooks<T>>(pass: Pass<'_, T, R, H>) {
     };
     let neighbours = |y: isize| shape.y.neighbours(y);
     for now in first.start..last.end + steps + 2 {
-        let ahead = now + AHEAD;
-        if first.contains(&ahead) {
-            operator.prefetch(ahead, (start != Start::Zero).then(|| u.row(ahead)));
+        let mut wanted_soon = Ahead::default();
+        if first.contains(&(now + AHEAD)) {
+            let u = (start != Start::Zero).then(|| u.row(now + AHEAD));
+            wanted_soon = operator.ahead(now + AHEAD, u);
         }
+        // Each step that reads three rows asks for a part.
+        let from_zero = usize::from(start == Start::Zero);
+        let part = |step: usize| match count.saturating_sub(from_zero) {
+            0 => wanted_soon,
+            of => wanted_soon.part(step - from_zero, of),
+        };
         if start == Start::Corrected && first.contains(&now) {
             hooks.correct(now, u.with_padding_mut(now, 1));
         }
@@ -167,7 +174,7 @@ fn pass<T: Real, R: Relaxation<T>, H: Hooks<T>>(pass: Pass<'_, T, R, H>) {
                     if start == Start::Zero {
                         operator.relax_from_zero(y, omega, out);
                     } else {
-                        let around = around(neighbours(y), y, u);
+                        let around = around(neighbours(y), y, u, part(step));
                         relax(operator, hooks, y, around, omega, out, residual);
                     }
                 }
@@ -178,7 +185,7 @@ fn pass<T: Real, R: Relaxation<T>, H: Hooks<T>>(pass: Pass<'_, T, R, H>) {
                     } else {
                         kept_mut(&mut rest[0], y)
                     };
-                    let around = around_kept(neighbours(y), y, before);
+                    let around = around_kept(neighbours(y), y, before, part(step));
                     relax(operator, hooks, y, around, omega, out, residual);
                 }
             }
@@ -190,10 +197,15 @@ fn pass<T: Real, R: Relaxation<T>, H: Hooks<T>>(pass: Pass<'_, T, R, H>) {
                 .copy_from_slice(kept(&work.steps[0], y));
         }
         if wanted.contains(&y) {
-            let around = if count == 1 {
-                around_kept(neighbours(y), y, &work.steps[0])
+            let ahead = if count == from_zero {
+                wanted_soon
             } else {
-                around(neighbours(y), y, u)
+                Ahead::default()
+            };
+            let around = if count == 1 {
+                around_kept(neighbours(y), y, &work.steps[0], ahead)
+            } else {
+                around(neighbours(y), y, u, ahead)
             };
             let residual = work.residual.with_padding_mut(0, 1);
             operator.residual(y, around, residual);
@@ -228,8 +240,14 @@ fn relax<T: Real, R: Relaxation<T>, H: Hooks<T>>(
 
 /// Row `y` and its neighbours of the field.
 #[inline(always)]
-fn around<T: Real>((up, down): (isize, isize), y: isize, u: &Field<T>) -> Around<'_, T> {
+fn around<T: Real>(
+    (up, down): (isize, isize),
+    y: isize,
+    u: &Field<T>,
+    ahead: Ahead,
+) -> Around<'_, T> {
     Around {
+        ahead,
         up: u.with_padding(up, 1),
         here: u.with_padding(y, 1),
         down: u.with_padding(down, 1),
@@ -238,8 +256,14 @@ fn around<T: Real>((up, down): (isize, isize), y: isize, u: &Field<T>) -> Around
 
 /// Row `y` and its neighbours after a step.
 #[inline(always)]
-fn around_kept<T: Real>((up, down): (isize, isize), y: isize, step: &Field<T>) -> Around<'_, T> {
+fn around_kept<T: Real>(
+    (up, down): (isize, isize),
+    y: isize,
+    step: &Field<T>,
+    ahead: Ahead,
+) -> Around<'_, T> {
     Around {
+        ahead,
         up: kept(step, up),
         here: kept(step, y),
         down: kept(step, down),

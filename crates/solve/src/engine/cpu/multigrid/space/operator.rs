@@ -296,8 +296,8 @@ struct Row<'a> {
 
 impl<'a> Row<'a> {
     #[inline(always)]
-    fn columns(&self, columns: &Range<usize>) -> Row<'a> {
-        let of = |row: &'a [f64]| &row[columns.clone()][..columns.len()];
+    fn columns(&self, start: usize, len: usize) -> Row<'a> {
+        let of = |row: &'a [f64]| &row[start..start + len];
         Row {
             west: of(self.west),
             centre: of(self.centre),
@@ -308,6 +308,24 @@ impl<'a> Row<'a> {
             down: of(self.down),
             right_side: of(self.right_side),
         }
+    }
+
+    /// Whether it is of `len` columns. The compiler then leaves no column out of its vectors to look whether it is there.
+    #[inline(always)]
+    fn is_of(&self, len: usize) -> bool {
+        let Row {
+            west,
+            centre,
+            east,
+            north,
+            south,
+            up,
+            down,
+            right_side,
+        } = self;
+        [west, centre, east, north, south, up, down, right_side]
+            .iter()
+            .all(|row| row.len() == len)
     }
 
     /// b − Au at column `i`; 0 on fixed sides.
@@ -344,10 +362,10 @@ impl LineRow<'_> {
         let mut residual = residual.map(|row| &mut row[1..nx + 1]);
         if !same.is_empty() {
             // Whole vectors where there is room: what they make of other columns is made again below.
-            let len = same.len().next_multiple_of(LANES);
-            let columns = same.start..(same.start + len).min(nx);
-            let len = columns.len();
-            let row = self.row.columns(&columns);
+            let start = same.start;
+            let len = same.len().next_multiple_of(LANES).min(nx - start);
+            let row = self.row.columns(start, len);
+            assert!(row.is_of(len));
             // Times 1 is what it was.
             let column = ColumnOf {
                 free: 1.0,
@@ -356,8 +374,8 @@ impl LineRow<'_> {
             let gain = omega * self.inverse[same.start];
             match (&mut relaxed, &mut residual) {
                 (Some(relaxed), Some(residual)) => {
-                    let relaxed = &mut relaxed[columns.clone()][..len];
-                    let residual = &mut residual[columns][..len];
+                    let relaxed = &mut relaxed[start..start + len];
+                    let residual = &mut residual[start..start + len];
                     for i in 0..len {
                         let r = row.residual(i, of, column);
                         residual[i] = r;
@@ -365,13 +383,13 @@ impl LineRow<'_> {
                     }
                 }
                 (Some(relaxed), None) => {
-                    let relaxed = &mut relaxed[columns][..len];
+                    let relaxed = &mut relaxed[start..start + len];
                     for i in 0..len {
                         relaxed[i] = row.centre[i] + gain * row.residual(i, of, column);
                     }
                 }
                 (None, Some(residual)) => {
-                    let residual = &mut residual[columns][..len];
+                    let residual = &mut residual[start..start + len];
                     for i in 0..len {
                         residual[i] = row.residual(i, of, column);
                     }

@@ -41,6 +41,11 @@ __device__ inline vec16* slots_of(const team& t, u64 generation, int from) {
     return reinterpret_cast<vec16*>(first) + index;
 }
 
+// Bytes of a scratch with all that belongs to it, as in src/pe/team.rs.
+__device__ inline u64 scratch_bytes(const team& t) {
+    return sizeof(team_scratch) + ((8 * t.size + 127) & ~127) + 2ull * t.size * small_units * sizeof(vec16);
+}
+
 // A rendezvous's number takes so many bits of a word; the rest marks the collective. (At a rendezvous a microsecond the
 // numbers last for nine years.)
 constexpr int number_bits = 48;

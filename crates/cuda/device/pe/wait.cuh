@@ -89,10 +89,11 @@ __device__ inline bool spin_for(Done done, u32 what, Who who, const void* word, 
 #pragma unroll 1
         for (;;) {
             if (done()) return true;
+            ++tries;
 #ifdef CROSSWARP_ROUTED
             if (tries % 16 == 0) serve_inbox();
 #endif
-            if (++tries % 256 == 0) break;
+            if (tries % 256 == 0) break;
         }
         if (given_up()) return false;
         // The list is far away; now and then is soon enough.

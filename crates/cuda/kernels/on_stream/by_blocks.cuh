@@ -192,9 +192,8 @@ __device__ inline void reduce_by_units(T* dest, const T* source, u64 n, Op op, c
     }
     team own = t;
     if (blockIdx.x > 0) {
-        const u64 slots = 2ull * t.size * small_units * sizeof(detail::vec16);
-        const u64 each = sizeof(team_scratch) + ((8 * t.size + 127) & ~127) + slots;
-        own.scratch = reinterpret_cast<u64>(scratches) - crosswarp_world.heap + (blockIdx.x - 1) * each;
+        const u64 first_scratch = reinterpret_cast<u64>(scratches) - crosswarp_world.heap;
+        own.scratch = first_scratch + (blockIdx.x - 1) * detail::scratch_bytes(t);
     }
     detail::reduce_units(dest + first, source + first, count, op, own, scope, mine);
 }

@@ -20,7 +20,8 @@ using cw::detail::vec16;
 // different PEs or streams fit beside each other.
 #define KERNEL(name) extern "C" __global__ void __launch_bounds__(cw::stream_threads, 2) name
 
-// `call` in terms of t, dest, source, n, root and scope, or for a grid state and words. The host has chosen by size; knowing
+// `call` in terms of t, dest, source, n, root and scope, or for a grid state and words, which are scratches where blocks
+// send in units. The host has chosen by size; knowing
 // it, the compiler leaves the other half of the collective out.
 #define PARAMETERS(T) (cw::team t, cw::grid_state * state, u64 * words, T * dest, const T* source, u64 n, i32 root)
 #define ON_BLOCK(name, T, call)                                             \

@@ -10,7 +10,7 @@ KERNEL(signal_wait)(const u64* flag, i32 how, u64 value) {
 }
 
 // Meets the others of the team, as `meet`. While the first warp fences, the second one loads the rendezvous's number, which
-// takes as long.
+// takes as long; of more PEs than threads of a warp both fence.
 __device__ inline void meet_others(const cw::team& t, u64 collective) {
     using namespace cw::detail;
     const cw::block scope;

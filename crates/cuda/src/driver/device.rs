@@ -125,6 +125,7 @@ pub struct Entered(PhantomData<*const ()>);
 
 impl Drop for Entered {
     fn drop(&mut self) {
+        HELD.set(ptr::null_mut());
         let mut context = ptr::null_mut();
         // SAFETY: writes one handle; this thread has pushed a context, and what was bound since has taken its place.
         let _ = unsafe { cu!(cuCtxPopCurrent_v2(&mut context)) };
@@ -393,7 +394,8 @@ impl Device {
         if before == context {
             before = ptr::null_mut();
         } else {
-            self.bind()?;
+            // SAFETY: as in `bind`.
+            unsafe { cu!(cuCtxSetCurrent(context)) }?;
         }
         HELD.set(context);
         Ok(Held { before })

@@ -21,12 +21,17 @@ const _: () = assert!(TEAM_STAGE_BLOCKS * STAGED_VECTORS * VECTOR_BYTES == 256 <
 
 /// Most blocks that make a reduction of some kilobytes in units: of 64 KiB, ...
 pub(super) const UNIT_BLOCKS: usize = 32;
-/// ... or as many as have room here.
-const UNIT_BLOCKS_BYTES: usize = 512 << 10;
+/// ... or as many as have room here, ...
+const SCRATCHES_OF_ALL: usize = 512 << 10;
+/// ... and those of another team than that of all.
+const SCRATCHES: usize = 128 << 10;
 
-/// How many blocks that are in a team of `size` PEs. All but the first have a scratch of their own.
-fn unit_blocks(size: usize) -> usize {
-    (1 + UNIT_BLOCKS_BYTES / scratch_bytes(size)).min(UNIT_BLOCKS)
+/// How many blocks that are in a team of `size` PEs. All but the first have a scratch of their own, in `bytes`.
+fn unit_blocks(size: usize, bytes: usize) -> usize {
+    match size {
+        1 => 1,
+        _ => (1 + bytes / scratch_bytes(size)).min(UNIT_BLOCKS),
+    }
 }
 
 /// Where the state of the grids begins that the stream-ordered verbs launch for the team, behind the scratch.
@@ -112,6 +117,8 @@ pub struct DeviceTeam {
     state: TeamState,
     /// The heap of the world it is of.
     heap: u64,
+    /// How many blocks make a reduction in units at most, each of `SMALL_BYTES`.
+    unit_blocks: usize,
 }
 
 // SAFETY: points to `crosswarp::team`'s bytes in the handle.
@@ -151,7 +158,7 @@ impl DeviceTeam {
 
     /// How many blocks make a reduction in units at most, each of `SMALL_BYTES`.
     pub(crate) fn unit_blocks(&self) -> usize {
-        unit_blocks(self.n_pes())
+        self.unit_blocks
     }
 
     /// Heap offset of the scratches of these blocks, but of the first, which has the team's. `multiprocessors`: of the
@@ -179,8 +186,11 @@ impl DeviceTeam {
     ) -> Result<Self, HeapError> {
         let size = heap.pe().n_pes();
         // Not given back: it lives as long as the heap.
-        let (team, _scratch) = Self::make(heap, 0, 1, size, multiprocessors)?;
+        let bytes = unit_scratches_at(size, multiprocessors) + SCRATCHES_OF_ALL;
+        let scratch: DeviceSym<u8> = heap.alloc_zeroed(bytes)?;
+        let team = Self::of_parts(heap, 0, 1, size, scratch.offset());
         let mut team = team.expect("every PE is in the team of all");
+        team.unit_blocks = unit_blocks(size, SCRATCHES_OF_ALL);
         let bytes = stage_bytes(size, blocks);
         if size > 1 && bytes <= heap.limit() / STAGE_SHARE {
             // As `scratch`, not given back.
@@ -238,9 +248,10 @@ impl DeviceTeam {
         Ok((team, scratch))
     }
 
-    /// Bytes of the memory of a team.
+    /// Bytes of the memory of a team; of a smaller one not more.
     pub(crate) fn bytes(size: usize, multiprocessors: usize) -> usize {
-        unit_scratches_at(size, multiprocessors) + (unit_blocks(size) - 1) * scratch_bytes(size)
+        let units = if size > 1 { SCRATCHES } else { 0 };
+        unit_scratches_at(size, multiprocessors) + units
     }
 
     /// The team whose memory is at `scratch`.
@@ -255,6 +266,7 @@ impl DeviceTeam {
         state.map(|state| Self {
             state,
             heap: heap.id(),
+            unit_blocks: unit_blocks(size, SCRATCHES),
         })
     }
 }
@@ -262,6 +274,25 @@ impl DeviceTeam {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_team_takes_has_room_for_smaller_ones_and_for_all_scratches() {
+        for size in 1..=64 {
+            for multiprocessors in [1, 108, 132, 148] {
+                let bytes = DeviceTeam::bytes(size, multiprocessors);
+                let least = DeviceTeam::bytes(size.max(2) - 1, multiprocessors);
+                assert!(least <= bytes, "{size}");
+                let at = unit_scratches_at(size, multiprocessors);
+                let scratches = unit_blocks(size, SCRATCHES) - 1;
+                assert!(at + scratches * scratch_bytes(size) <= bytes, "{size}");
+            }
+        }
+        // 64 KiB between two PEs, and none where nobody is met.
+        assert_eq!(
+            [1, 2, 4].map(|size| unit_blocks(size, SCRATCHES_OF_ALL)),
+            [1, 32, 16]
+        );
+    }
 
     #[test]
     fn members_are_ranked_and_others_left_out() {

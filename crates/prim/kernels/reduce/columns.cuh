@@ -1,13 +1,14 @@
 // Reductions of the columns of matrices, as they lie: memory is read once. Leaves are counted from a column's top, so it
 // gives the bits of a reduction of its own.
 //
-// One kernel, `reduce_columns`, which does one of three things, or the first and the third.
+// A kernel, `reduce_columns`, does one of three things; another one, `reduce_columns_at_once`, the first and the third.
 //
-// `do_parts`: a block takes parts of neighbouring columns, each of 2048 rows, one leaf, or where there are no leaves of
-// so few that there is a block for each multiprocessor, and goes down them by tiles of `ways` rows. A thread has `vector` neighbouring elements of each tile, which it loads at once; so it has rows w, w + ways,
-// w + 2 ways, … of `vector` columns, and the block puts together what its threads have of a column. Of wide matrices a
-// tile has `at_once` columns. Of narrow ones it has whole rows, so that memory is read from end to end, and threads may
-// begin in one row and end in the next; a block takes `side` parts. A column of one part is done then.
+// `do_parts`: a block takes parts of neighbouring columns, and goes down them by tiles of `ways` rows. A part has 2048 rows,
+// one leaf; where there are no leaves, so few that as many blocks as can be resident have some. A thread has `vector`
+// neighbouring elements of each tile, which it loads at once; so it has rows w, w + ways, w + 2 ways, … of `vector` columns,
+// and the block puts together what its threads have of a column. Of wide matrices a tile has `at_once` columns. Of narrow
+// ones it has whole rows, so that memory is read from end to end, and threads may begin in one row and end in the next; a
+// block takes `side` parts. A column of one part is done then.
 //
 // `do_few`: of few rows a thread has all that `few` neighbouring columns have, and a warp goes from columns to columns.
 //
@@ -431,37 +432,44 @@ template <class Body> struct column_kernel {
     }
 };
 
-// Not inlined: parts would have fewer registers.
-template <class Body> __device__ __noinline__ void totals_of_block(const column_arguments& a, unsigned char* shared) {
-    const column_kernel<Body> kernel = {a, shared};
-    u64 first = 0, count = reduce_threads / a.lanes;
-    if (a.all.state) {
-        if (!kernel.has_all_parts()) return;
-        count = a.side ? a.results : a.at_once;
-    }
-    if (!a.side || !a.all.state) first = blockIdx.x * count;
+// The columns whose parts a block has written, if it is the last one that has. Not inlined: parts would have fewer registers.
+template <class Body> __device__ __noinline__ void totals_of_last_block(const column_arguments& a) {
+    const column_kernel<Body> kernel = {a, nullptr};
+    if (!kernel.has_all_parts()) return;
+    const u64 count = a.side ? a.results : a.at_once, first = a.side ? 0 : blockIdx.x * count;
     kernel.do_totals(first, min(first + count, a.results));
 }
 
-template <class Body> __device__ void reduce_columns(const column_arguments& a) {
+// `at_once`: parts, and totals by the last block that has some; else one of the three.
+template <class Body, bool at_once> __device__ void reduce_columns(const column_arguments& a) {
     constexpr size_t of_ways = widest_load<typename Body::storage> * sizeof(typename Body::part);
     __shared__ __align__(16) unsigned char
         shared[reduce_threads * (of_ways > Body::slow_bytes ? of_ways : Body::slow_bytes)];
     start_early();
     const column_kernel<Body> kernel = {a, shared};
-    if (a.few) {
+    if constexpr (at_once) {
+        kernel.do_parts();
+        totals_of_last_block<Body>(a);
+    } else if (a.lanes) {
+        const u64 columns = reduce_threads / a.lanes, first = blockIdx.x * columns;
+        kernel.do_totals(first, min(first + columns, a.results));
+    } else if (a.few) {
         kernel.do_few();
-        return;
+    } else {
+        kernel.do_parts();
     }
-    if (a.all.state || !a.lanes) kernel.do_parts();
-    if (a.lanes) totals_of_block<Body>(a, shared);
 }
 
 }  // namespace crosswarp
 
-// One kernel for both, so that what is slow is compiled once.
+// Of each, one kernel for all, so that what is slow is compiled once. Two: what the one calls would take 3 % of the other's
+// time.
 #define COLUMN_KERNEL(BODY, blocks)                                                                                   \
     extern "C" __global__ void __launch_bounds__(cw::reduce_threads, blocks)                                          \
         reduce_columns(const __grid_constant__ cw::column_arguments a) {                                              \
-        cw::reduce_columns<BODY>(a);                                                                                  \
+        cw::reduce_columns<BODY, false>(a);                                                                           \
+    }                                                                                                                 \
+    extern "C" __global__ void __launch_bounds__(cw::reduce_threads, blocks)                                          \
+        reduce_columns_at_once(const __grid_constant__ cw::column_arguments a) {                                      \
+        cw::reduce_columns<BODY, true>(a);                                                                            \
     }

@@ -75,7 +75,8 @@ impl Tiles {
             if sums || rows <= LEAF {
                 return LEAF;
             }
-            let parts = (resident / side).max(1);
+            // Fewer than have a second launch for themselves.
+            let parts = (resident / side).clamp(1, MANY_PARTS - 1);
             rows.div_ceil(parts).next_multiple_of(LEAST_ROWS).min(LEAF)
         };
         if rows > TALL && columns <= NARROW {
@@ -166,6 +167,8 @@ impl Tiles {
 /// The kernel of one operation on one type.
 pub(crate) struct ColumnProgram {
     kernel: Function,
+    /// Parts and totals in one launch.
+    at_once: Function,
     /// Blocks of it that the GPU has at a time.
     resident: usize,
 }
@@ -187,9 +190,9 @@ impl ColumnProgram {
     ) -> Result<Self, ReduceError> {
         let module =
             Module::compile_with(device, source, options).map_err(crosswarp_cuda::Error::from)?;
-        let kernel = module
-            .function("reduce_columns")
-            .map_err(crosswarp_cuda::Error::from)?;
+        let function = |name| module.function(name).map_err(crosswarp_cuda::Error::from);
+        let kernel = function("reduce_columns")?;
+        let at_once = function("reduce_columns_at_once")?;
         let blocks = kernel
             .blocks_per_multiprocessor(THREADS, 0)
             .map_err(crosswarp_cuda::Error::from)?;
@@ -197,6 +200,7 @@ impl ColumnProgram {
         Ok(Self {
             resident: (blocks.max(1) * multiprocessors) as usize,
             kernel,
+            at_once,
         })
     }
 
@@ -290,19 +294,23 @@ impl ColumnProgram {
             few: tiles.few as u32,
             part_rows: tiles.part_rows as u64,
         };
-        let launch = |grid: [usize; 3], threads: usize| {
+        let launch = |kernel, grid: [usize; 3], threads: usize| {
             // More blocks than there can be are refused.
             let [x, y, z] = grid.map(|blocks| u32::try_from(blocks).unwrap_or(u32::MAX));
-            let launch = Launch::new(&self.kernel)
-                .grid((x, y, z))
-                .block(threads as u32);
+            let launch = Launch::new(kernel).grid((x, y, z)).block(threads as u32);
             launch.overlapping().prepare()
         };
-        let of_parts = launch(tiles.grid, tiles.threads)?;
+        let first = if one_launch {
+            &self.at_once
+        } else {
+            &self.kernel
+        };
+        let of_parts = launch(first, tiles.grid, tiles.threads)?;
         let threads = THREADS as usize;
         let totals = match (parts, one_launch) {
             (1, _) | (_, true) => None,
             _ => Some(launch(
+                &self.kernel,
                 [results.len().div_ceil(threads / lanes), 1, 1],
                 threads,
             )?),
@@ -378,7 +386,7 @@ mod tests {
             ([1, 3162, 3162], false, 640),
             ([1, 2048, 3162], false, LEAF),
             ([1, 10_000, 10], false, LEAST_ROWS),
-            ([1, 100_000, 10], false, 256),
+            ([1, 100_000, 10], false, 512),
             ([300, 10_000, 10], false, LEAF),
             ([1, 100_000, 100_000], false, LEAF),
         ] {

@@ -85,13 +85,18 @@ const SEGMENTS_EXTREMUM: Source<'static> = segments(
 );
 
 const fn columns(name: &'static str, text: &'static str) -> Source<'static> {
-    Source::new(name, text)
-        .with_headers(HEADERS)
-        .with_shapes(&[Shape {
+    Source::new(name, text).with_headers(HEADERS).with_shapes(&[
+        Shape {
             kernel: "reduce_columns",
             threads: THREADS,
             dynamic_shared: 0,
-        }])
+        },
+        Shape {
+            kernel: "reduce_columns_at_once",
+            threads: THREADS,
+            dynamic_shared: 0,
+        },
+    ])
 }
 
 const COLUMNS: Source<'static> = columns("reduce/columns.cu", text!("reduce/columns.cu"));

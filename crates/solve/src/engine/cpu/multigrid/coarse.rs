@@ -278,7 +278,11 @@ impl<T: Real> Relaxation<T> for WithRightSide<'_, T> {
         residual: &mut [T],
     ) {
         self.apply::<true>(y, around, omega, out);
-        self.apply::<false>(y, around, T::ZERO, residual);
+        let asked = Around {
+            ahead: Ahead::default(),
+            ..around
+        };
+        self.apply::<false>(y, asked, T::ZERO, residual);
     }
 
     #[inline(always)]

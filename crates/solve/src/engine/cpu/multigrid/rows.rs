@@ -82,7 +82,7 @@ impl Lines {
     }
 }
 
-/// Columns between two parts: they take as long as some lines of the memory. The compiler knows how many there are, and
+/// Columns between two parts: to compute them takes about as long as memory takes for some lines. The compiler knows how many there are, and
 /// makes vectors of all.
 const CHUNK: usize = 128;
 
@@ -107,7 +107,7 @@ impl Ahead {
     /// How many lines of each are asked for in each of `chunks`.
     #[inline(always)]
     fn at_a_time(self, chunks: usize) -> [usize; 3] {
-        self.0.map(|lines| lines.count.div_ceil(chunks))
+        self.0.map(|lines| lines.count.div_ceil(chunks.max(1)))
     }
 
     /// Asks for those of chunk `k`.

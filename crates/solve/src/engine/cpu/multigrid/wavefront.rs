@@ -151,7 +151,7 @@ fn pass<T: Real, R: Relaxation<T>, H: Hooks<T>>(pass: Pass<'_, T, R, H>) {
             let u = (start != Start::Zero).then(|| u.row(now + AHEAD));
             wanted_soon = operator.ahead(now + AHEAD, u);
         }
-        // Each step that reads three rows asks for a part.
+        // Each step that reads three rows asks for a part. Steps that are beyond their rows ask for none.
         let from_zero = usize::from(start == Start::Zero);
         let part = |step: usize| match count.saturating_sub(from_zero) {
             0 => wanted_soon,

@@ -184,8 +184,8 @@ __device__ inline void send_word(u64* at, u64 value, int pe) {
     store_relaxed(ptr(at, pe), value);
 }
 
-// Tells all that this PE is at `m`, and waits until they are: the rest of `meet`, whose fence comes before. Each thread with
-// a rank `rank_beside` of a PE's has fenced.
+// Tells all that this PE is at `m`, and waits until they are: the rest of `meet`. Each thread that tells a PE
+// has fenced before.
 template <class Scope> __device__ inline bool exchange_arrivals(const team& t, const Scope& scope, const rendezvous& m) {
     const u64 generation = m.number, sent = m.word();
     u64* arrivals = arrivals_of(t);

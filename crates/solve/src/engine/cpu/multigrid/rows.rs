@@ -82,8 +82,8 @@ impl Lines {
     }
 }
 
-/// Columns between two parts: to compute them takes about as long as memory takes for some lines. The compiler knows how many there are, and
-/// makes vectors of all.
+/// Columns between two parts: to compute them takes about as long as memory takes for some lines. The compiler knows how
+/// many there are, and makes vectors of all.
 const CHUNK: usize = 128;
 
 impl Ahead {
@@ -282,24 +282,16 @@ struct Varying<'a> {
     omega: f64,
 }
 
-impl Equation for Varying<'_> {
+impl<'a> Equation for Varying<'a> {
     #[inline(always)]
     fn columns(self, start: usize, n: usize) -> Self {
-        let FivePoint {
-            east,
-            south,
-            excess,
-            inverse,
-            north,
-        } = self.rows;
-        let [east, south, excess, inverse, north] =
-            [east, south, excess, inverse, north].map(|row| &row[start..start + n + 2]);
+        let columns = |row: &'a [f64]| &row[start..start + n + 2];
         let rows = FivePoint {
-            east,
-            south,
-            excess,
-            inverse,
-            north,
+            east: columns(self.rows.east),
+            south: columns(self.rows.south),
+            excess: columns(self.rows.excess),
+            inverse: columns(self.rows.inverse),
+            north: columns(self.rows.north),
         };
         Self { rows, ..self }
     }

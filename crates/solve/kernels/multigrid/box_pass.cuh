@@ -36,6 +36,11 @@ struct box_couplings {
     double inverse;
 };
 
+// Whether `number` is a power of two, far from the ends of the range.
+__device__ inline bool is_power_of_two(double number) {
+    return number >= 1e-30 && number < 1e30 && (__double_as_longlong(number) & ((1ll << 52) - 1)) == 0;
+}
+
 // A number of point `at` of an axis.
 __device__ __forceinline__ double line_number(const box_pass& g, int axis, int part, int at) {
     return read(g.lines[axis] + part * g.size[axis] + at);
@@ -150,6 +155,8 @@ template <int steps, class Work> struct box_walk {
     // The coarse column that this one, or the one before it, takes from; none: −1.
     int taken;
     box_couplings calm_here{};
+    // Where those to all neighbours are the same power of two, for the whole warp: that power; else 0.
+    double calm_coupling = 0.0;
     double calm_left = 0.0, calm_right = 0.0;
     // The own points of the plane before the two in memory, for each step; those of the plane that a step just wrote.
     double above[steps + 1][per], fresh[steps + 1][per];
@@ -206,6 +213,14 @@ template <int steps, class Work> struct box_walk {
                 calm_right = read(g.weights[1] + g.coarse_size[1] + (row[0] >> 1));
             }
         }
+        // As `Even::of` of `space/row.rs`.
+        const box_row& of_row = calm_here.row;
+        const double along = of_row.across * x_before, beside = x_mass * of_row.north;
+        const bool same = x_before == x_after && of_row.south == of_row.north && of_row.up == of_row.north &&
+                          of_row.down == of_row.north && along == beside;
+        const bool even = calm_rows && same && x_excess == 0.0 && of_row.excess == 0.0 && is_power_of_two(of_row.across) &&
+                          is_power_of_two(x_before) && is_power_of_two(x_mass) && is_power_of_two(of_row.north);
+        if (__all_sync(0xffffffffu, even && x_free && there)) calm_coupling = along;
         if (restricts) {
             static_assert(box_tile_x * box_tile_y / 4 <= box_pass_threads, "a thread for each coarse point of a tile");
             const int at_x = threadIdx.x % (own_x / 2), at_y = threadIdx.x / (own_x / 2);
@@ -354,6 +369,24 @@ template <int steps, class Work> struct box_walk {
         double here[per];
 #pragma unroll
         for (int k = 0; k < per; ++k) here[k] = from[k * wide];
+        if (calm && calm_coupling != 0.0) {
+            const double gain = omega * calm_here.inverse;
+            const double north_of_all = first > 0 ? from[-wide] : here[0];
+            const double south_of_all = first < high - per ? from[per * wide] : here[per - 1];
+#pragma unroll
+            for (int k = 0; k < per; ++k) {
+                const double c = here[k];
+                const double north = k > 0 ? here[k > 0 ? k - 1 : 0] : north_of_all;
+                const double south = k < per - 1 ? here[k < per - 1 ? k + 1 : k] : south_of_all;
+                const double along = (from[k * wide + west] - c) + (from[k * wide + east] - c);
+                const double beside = ((north - c) + (south - c)) + ((above[s][k] - c) + (fresh[s][k] - c));
+                const double found = b[k] + calm_coupling * (along + beside);
+                residual[k] = found;
+                if constexpr (relaxes) fresh[s + 1][k] = c + gain * found;
+                above[s][k] = c;
+            }
+            return;
+        }
 #pragma unroll
         for (int k = 0; k < per; ++k) {
             const double c = here[k];

@@ -16,4 +16,5 @@ pub(crate) mod operator;
 mod pass;
 pub(crate) mod points;
 mod points_transfer;
+mod row;
 pub(crate) mod transfer;

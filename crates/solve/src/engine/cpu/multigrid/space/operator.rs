@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::around::Around;
 use super::line::Line;
 use super::points::Points;
+use super::row::{ColumnOf, Couplings, Even, Row, RowOf};
 use crate::element::simd::prefetch;
 use crate::engine::cpu::multigrid::dense::Dense;
 use crate::engine::cpu::multigrid::operator_rows::LANES;
@@ -261,85 +262,6 @@ fn same_columns(x: &Line) -> Range<usize> {
     middle - before..middle + after
 }
 
-/// What of a row of points does not depend on the column.
-#[derive(Clone, Copy)]
-struct RowOf {
-    across: f64,
-    north: f64,
-    south: f64,
-    up: f64,
-    down: f64,
-    excess: f64,
-}
-
-/// What of a point depends on its column.
-#[derive(Clone, Copy)]
-struct ColumnOf {
-    before: f64,
-    after: f64,
-    excess: f64,
-    mass: f64,
-    free: f64,
-}
-
-/// Columns of a row of points and those around it.
-struct Row<'a> {
-    west: &'a [f64],
-    centre: &'a [f64],
-    east: &'a [f64],
-    north: &'a [f64],
-    south: &'a [f64],
-    up: &'a [f64],
-    down: &'a [f64],
-    right_side: &'a [f64],
-}
-
-impl<'a> Row<'a> {
-    #[inline(always)]
-    fn columns(&self, start: usize, len: usize) -> Row<'a> {
-        let of = |row: &'a [f64]| &row[start..start + len];
-        Row {
-            west: of(self.west),
-            centre: of(self.centre),
-            east: of(self.east),
-            north: of(self.north),
-            south: of(self.south),
-            up: of(self.up),
-            down: of(self.down),
-            right_side: of(self.right_side),
-        }
-    }
-
-    /// Whether it is of `len` columns. The compiler then leaves no column out of its vectors to look whether it is there.
-    #[inline(always)]
-    fn is_of(&self, len: usize) -> bool {
-        let Row {
-            west,
-            centre,
-            east,
-            north,
-            south,
-            up,
-            down,
-            right_side,
-        } = self;
-        [west, centre, east, north, south, up, down, right_side]
-            .iter()
-            .all(|row| row.len() == len)
-    }
-
-    /// b − Au at column `i`; 0 on fixed sides.
-    #[inline(always)]
-    fn residual(&self, i: usize, of: RowOf, column: ColumnOf) -> f64 {
-        let c = self.centre[i];
-        let along = column.before * (self.west[i] - c) + column.after * (self.east[i] - c);
-        let beside = (of.north * (self.north[i] - c) + of.south * (self.south[i] - c))
-            + (of.up * (self.up[i] - c) + of.down * (self.down[i] - c));
-        let sum = of.across * (along - column.excess * c) + column.mass * (beside - of.excess * c);
-        (self.right_side[i] + sum) * column.free
-    }
-}
-
 /// A row of an operator of lines, and what it is applied to.
 struct LineRow<'a> {
     operator: &'a Operator,
@@ -353,8 +275,6 @@ impl LineRow<'_> {
     ///
     /// Most columns are the same: what they are multiplied by stays in registers.
     #[inline(always)]
-    // Over the elements of what is made the compiler makes no vectors of these loops, which took twice as long.
-    #[allow(clippy::needless_range_loop)]
     fn apply(&self, omega: f64, relaxed: Option<&mut [f64]>, residual: Option<&mut [f64]>) {
         let (of, same) = (self.of, &self.operator.same);
         let nx = self.inverse.len();
@@ -365,40 +285,25 @@ impl LineRow<'_> {
             let start = same.start;
             let len = same.len().next_multiple_of(LANES).min(nx - start);
             let row = self.row.columns(start, len);
-            assert!(row.is_of(len));
             // Times 1 is what it was.
             let column = ColumnOf {
                 free: 1.0,
                 ..self.operator.alike
             };
-            let gain = omega * self.inverse[same.start];
-            match (&mut relaxed, &mut residual) {
-                (Some(relaxed), Some(residual)) => {
-                    let relaxed = &mut relaxed[start..start + len];
-                    let residual = &mut residual[start..start + len];
-                    for i in 0..len {
-                        let r = row.residual(i, of, column);
-                        residual[i] = r;
-                        relaxed[i] = row.centre[i] + gain * r;
-                    }
-                }
-                (Some(relaxed), None) => {
-                    let relaxed = &mut relaxed[start..start + len];
-                    for i in 0..len {
-                        relaxed[i] = row.centre[i] + gain * row.residual(i, of, column);
-                    }
-                }
-                (None, Some(residual)) => {
-                    let residual = &mut residual[start..start + len];
-                    for i in 0..len {
-                        residual[i] = row.residual(i, of, column);
-                    }
-                }
-                (None, None) => {}
+            let gain = omega * self.inverse[start];
+            let relaxed = relaxed
+                .as_deref_mut()
+                .map(|row| &mut row[start..start + len]);
+            let residual = residual
+                .as_deref_mut()
+                .map(|row| &mut row[start..start + len]);
+            match Even::of(of, column) {
+                Some(even) => row.apply(even, gain, relaxed, residual),
+                None => row.apply((of, column), gain, relaxed, residual),
             }
         }
         for &(i, column) in &self.operator.others {
-            let r = self.row.residual(i, of, column);
+            let r = (of, column).residual(&self.row, i);
             if let Some(residual) = &mut residual {
                 residual[i] = r;
             }

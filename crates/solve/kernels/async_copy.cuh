@@ -4,13 +4,22 @@
 
 namespace crosswarp {
 
-// 16 bytes, both sides aligned to as many.
-__device__ inline void copy_async(void* to, const void* from) {
+// 16 bytes or 8, both sides aligned to as many.
+template <int bytes = 16> __device__ inline void copy_async(void* to, const void* from) {
+    static_assert(bytes == 16 || bytes == 8, "bytes of a copy");
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((u32)__cvta_generic_to_shared(to)), "l"(from)
-                 : "memory");
+    const u32 at = (u32)__cvta_generic_to_shared(to);
+    if constexpr (bytes == 16) {
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
+    } else {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(at), "l"(from) : "memory");
+    }
 #else
-    *static_cast<uint4*>(to) = *static_cast<const uint4*>(from);
+    if constexpr (bytes == 16) {
+        *static_cast<uint4*>(to) = *static_cast<const uint4*>(from);
+    } else {
+        *static_cast<uint2*>(to) = *static_cast<const uint2*>(from);
+    }
 #endif
 }
 

@@ -104,6 +104,7 @@ fn sides_of_every_kind_at_every_size() {
         (300, 260),
         (257, 545),
         (1025, 40),
+        (1600, 60),
     ] {
         for kind in 0..6 {
             let mut problem = noisy::<f64>(nx, ny);
@@ -228,13 +229,12 @@ fn any_relaxations_and_first_cycles() {
                 method: Method::Multigrid(Cycles { pre, post, first }),
                 ..options(1e-8)
             };
-            let problem = noisy::<f64>(145, 203);
-            same(
-                gpu,
-                &format!("V({pre},{post}), first {first:?}"),
-                &problem,
-                &options,
-            );
+            // Of the second one some levels have few rows that are the same, and the finest one has strips without a side.
+            for (nx, ny) in [(145, 203), (977, 600)] {
+                let problem = noisy::<f64>(nx, ny);
+                let name = format!("V({pre},{post}), first {first:?}, {nx} x {ny}");
+                same(gpu, &name, &problem, &options);
+            }
         }
     }
 }
@@ -245,12 +245,20 @@ fn every_kernel_on_few_rows() {
     let Some(gpu) = gpu("every_kernel_on_few_rows") else {
         return;
     };
-    let (nx, ny) = (530, 49);
+    // Strips with sides and without.
+    let (nx, ny) = (1000, 49);
     let plain = noisy::<f64>(nx, ny);
     let periodic = Problem2d {
         left: Boundary::Periodic,
         right: Boundary::Periodic,
         ..plain.clone()
+    };
+    let rows = Problem2d {
+        top: Boundary::Periodic,
+        bottom: Boundary::Periodic,
+        // Ghosts are the cells that they stand for.
+        initial: Some(by_cell(|x, y| value(x, (y + 48) % 49, 2))),
+        ..noisy::<f64>(nx, 51)
     };
     let varying = Problem2d {
         reaction: Some(by_cell(|x, y| value(x, y, 9))),
@@ -260,6 +268,7 @@ fn every_kernel_on_few_rows() {
     for (name, problem) in [
         ("plain", plain),
         ("periodic", periodic),
+        ("rows around", rows),
         ("varying", varying),
     ] {
         for (pre, post) in [(2, 2), (1, 2)] {
@@ -291,7 +300,16 @@ fn levels_are_dealt_to_any_number_of_pes() {
         initial: Some(by_cell(|x, y| value(x, (y + 640) % 641, 2))),
         ..noisy::<f64>(400, 643)
     };
-    for (name, problem) in [("plain", noisy::<f64>(513, 777)), ("periodic", periodic)] {
+    let alike = Problem2d {
+        fixed: None,
+        ..periodic.clone()
+    };
+    let problems = [
+        ("plain", noisy::<f64>(513, 777)),
+        ("periodic", periodic),
+        ("alike", alike),
+    ];
+    for (name, problem) in problems {
         for (pre, post) in [(2, 2), (3, 1)] {
             let options = Options {
                 method: Method::Multigrid(Cycles {

@@ -7,7 +7,6 @@ namespace crosswarp {
 
 template <bool varying> struct five_point {
     using number = double;
-    using vector = double2;
     static constexpr bool corners = false;
     // Of tables of couplings.
     enum part { east, south, excess, parts };

@@ -6,7 +6,6 @@ namespace crosswarp {
 
 struct nine_point {
     using number = float;
-    using vector = float2;
     static constexpr bool corners = true;
     static constexpr bool held = false, mirrors_west = false, mirrors_east = false;
     // As `operator_rows.rs` numbers them.

@@ -8,11 +8,13 @@
 // out is the same as in passes over the whole level, one after the other (`wavefront.rs`).
 //
 // Most rows of a level without a mask are the same, and far from the sides (`calm`): there couplings and weights stay in
-// registers, and nothing is asked for twice.
+// registers, nothing is asked for twice, and some rows are made one after the other without a loop, so that the compiler
+// knows which registers and which shared memory each row has.
 //
 // Source of the idea: temporal blocking by streaming in one dimension and overlapped tiles in the other, as in Rawat et
 // al., "Effective resource management for enhancing performance of 2D and 3D stencils on GPUs", GPGPU 2016.
 #pragma once
+#include "async_copy.cuh"
 #include "multigrid/neighbours.cuh"
 #include "multigrid/pass_kinds.cuh"
 #include "sum_layout.cuh"
@@ -23,21 +25,26 @@ __device__ inline void prefetch(const void* at) {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(at)));
 }
 
-// Rows of a strip before each step, and of the residual: even columns and odd ones. Those of thread t are at t + 1.
+// What a block has in shared memory, as much as `level_pass_shared` says: rows of a strip before each step, and of the
+// residual, even columns and odd ones. Those of thread t are at t + 1.
 template <class Equation, int steps> struct strip_rows {
     using F = typename Equation::number;
     static constexpr int lag = Equation::corners ? 2 : 1, ring = 2 * lag;
     F evens[steps + 1][ring][level_pass_threads + 2], odds[steps + 1][ring][level_pass_threads + 2];
     float even_residuals[4][level_pass_threads + 2], odd_residuals[4][level_pass_threads + 2];
+    // Rows of the field as it was, and of the right side, where all is calm: each thread has its own columns.
+    pair_of<F> fields[4][level_pass_threads], right_sides[8][level_pass_threads];
 };
 
 // `at_edge`: whether the strip has columns at or beyond a side.
 template <class Equation, int steps, class Work, bool at_edge>
 __device__ __forceinline__ void run_strip(const level_pass<typename Equation::number>& g,
-                                          strip_rows<Equation, steps>& rows) {
+                                          strip_rows<Equation, steps>& rows, int strip, int band) {
     using F = typename Equation::number;
     using pair = pair_of<F>;
     constexpr int lag = strip_rows<Equation, steps>::lag, ring = 2 * lag, threads = level_pass_threads;
+    // Calm rows are made so many at a time, so that the compiler knows where each is kept: a multiple of `ring`.
+    constexpr int unrolled = 4;
     // Per step a row and a column on both sides are spent, and for the residual and the next level's right side another
     // one each.
     constexpr int margin = steps + 2, side = (margin + 1) / 2 * 2;
@@ -47,14 +54,16 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
     auto& odd_residuals = rows.odd_residuals;
     const int t = threadIdx.x + 1;
     const bool wrap_x = g.ends[0] == end_wrap, wrap_y = g.ends[2] == end_wrap;
-    const int strip = blockIdx.x * (2 * threads - 2 * side) - side, column = strip + 2 * int(threadIdx.x);
+    const int column = strip * (2 * threads - 2 * side) - side + 2 * int(threadIdx.x);
     auto exists = [&](int column) { return wrap_x || (column >= 0 && column < g.nx); };
     auto inside = [&](int column) { return wrap_x ? wrapped(column, g.nx) : min(max(column, 0), g.nx - 1); };
     const Equation first(g, inside(column), exists(column)), second(g, inside(column + 1), exists(column + 1));
     const bool own = int(threadIdx.x) >= side / 2 && int(threadIdx.x) < threads - side / 2 && column < g.nx;
     const bool own_second = own && column + 1 < g.nx;
 
-    const int y0 = g.row_start + blockIdx.y * g.rows, y1 = min(y0 + g.rows, g.row_end);
+    const int y0 = g.row_start + band * g.rows, y1 = min(y0 + g.rows, g.row_end);
+    const int own_rows = own ? y1 - y0 : 0;
+    auto within = [](int row, int from, int count) { return unsigned(row - from) < unsigned(count); };
     const int start = Work::start(g), measured = Work::measured(g);
     const bool restricts = Work::restricts(g);
     // Whole leaves, which may begin before the rows of a block do, and end before these.
@@ -62,7 +71,7 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
     const int measure1 = y1 == g.row_end ? y1 : y1 - (y1 + g.first) % leaf_rows;
     pair_of<double> sum{-0.0, -0.0};
     auto measure = [&](int y, F one, F other) {
-        if (y < measure0 || y >= measure1) return;
+        if (!within(y, measure0, max(measure1 - measure0, 0))) return;
         sum.a += double(one) * double(one);
         sum.b += double(other) * double(other);
         if ((y + g.first + 1) % leaf_rows == 0 || y + 1 == g.ny) {
@@ -136,7 +145,7 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
     };
 
     // Where nothing but the values differs from row to row.
-    constexpr int depth = (steps + 1) * lag;
+    constexpr int depth = (steps + 1) * lag, end_of_residuals = 2 + depth;
     const bool calm_columns = Equation::has_calm_rows && !(at_edge && wrap_x) && !g.fixed &&
                               (restricts || start >= start_corrected);
     // A column that is a side, or beyond one, keeps its value or zero.
@@ -144,138 +153,206 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
         if (!at.there) made = {F(0), F(0)};
         if (at.held) made = {F(0), here};
     };
-    // Weights are those of two coarse rows; couplings those of two rows.
-    const int calm_from = max(max(top + steps + 1, 4), g.calm_start + 5) + depth;
-    const int calm_to = min(min(bottom, g.ny - 1), g.calm_end);
-    typename Equation::calm_rows held;
-    transfer_of_pair held_transfer;
-    bool holds = false;
+    // Weights are those of two coarse rows; couplings those of two rows. Rows before `top` and from `bottom` on are not
+    // loaded and hold anything: own rows do not depend on them. So a block that begins in calm rows may begin a few rows
+    // early, and one of which all rows are calm may end a few late.
+    const int calm_first = max(4, g.calm_start + 5), calm_end = min(g.ny - 1, g.calm_end), end = y1 + end_of_residuals;
+    const int calm_to = bottom <= calm_end ? end + 2 * unrolled : calm_end;
+    const bool begins_calm = calm_columns && top >= calm_first + unrolled && (top & -unrolled) + 2 * unrolled <= calm_to;
+    const int begin = begins_calm ? top & -unrolled : top, calm_from = begins_calm ? begin : calm_first + depth;
     // What columns beyond the sides read is not used.
     const int nearest = min(max(column, 0), int(g.pitch) - 2), coarse_column = min(max(column, 0) >> 1, g.coarse_nx - 1);
-    // What is asked for a row ahead, and for which row that was.
-    pair next_before{F(0), F(0)}, next_right_side{F(0), F(0)};
-    pair_of<float> coarse_here{0.f, 0.f}, coarse_under{0.f, 0.f};
-    int asked_for = -1, coarse_row = -1;
+    const bool reads = start == start_field || start == start_corrected;
 
-    for (int now = top; now < y1 + 2 + depth; ++now) {
+    int now = begin;
+    auto next_row = [&] {
 #pragma unroll
         for (int s = 0; s <= steps; ++s) {
 #pragma unroll
             for (int k = lag + 1; k > 0; --k) mine[s][k] = mine[s][k - 1];
         }
-        if (calm_columns && now >= calm_from && now < calm_to) {
-            if (!holds) {
-                held.load(g, now, min(max(column, 0), g.nx - 1));
-                held_transfer.load(transfer, now >> 1, coarse_column);
-                holds = true;
-            }
-            const i64 at = now * g.pitch + nearest;
-            auto load = [&](const F* from, int rows_ago) {
-                if (!from) return pair{F(0), F(0)};
-                const auto both = read(reinterpret_cast<const typename Equation::vector*>(from + (at - rows_ago * g.pitch)));
-                return pair{both.x, both.y};
-            };
-            const bool reads = start == start_field || start == start_corrected;
-            if (asked_for != now) {
-                if (reads) next_before = load(g.before, 0);
-                next_right_side = load(g.right_side, lag);
-            }
-            const pair before = next_before, newest_right_side = next_right_side;
-            // So many rows ahead memory is asked for, to be in the L2 cache by then.
-            constexpr int ahead = 8;
-            if (const int row = now + ahead; row < bottom) {
-                if (reads) prefetch(g.before + (at + ahead * g.pitch));
-                if (g.right_side) prefetch(g.right_side + (at + ahead * g.pitch));
-                if (start >= start_corrected && !(row & 1)) {
-                    prefetch(g.correction + ((row >> 1) * g.coarse_pitch + coarse_column));
-                }
-            }
-            // There is a row behind: the present one is not the last.
-            if (reads) next_before = load(g.before, -1);
-            next_right_side = load(g.right_side, lag - 1);
-            asked_for = now + 1;
-            if (start != start_zero) {
-                pair value = reads ? before : pair{F(0), F(0)};
-                if (start >= start_corrected) {
-                    const int j = now >> 1;
-                    auto coarse_at = [&](int j) -> pair_of<float> {
-                        const float* from = g.correction + j * g.coarse_pitch + coarse_column;
-                        return {read(from), coarse_column + 1 < g.coarse_nx ? read(from + 1) : 0.f};
-                    };
-                    if (coarse_row != j) {
-                        coarse_here = coarse_row == j - 1 ? coarse_under : coarse_at(j);
-                        coarse_under = coarse_at(min(j + 1, g.coarse_ny - 1));
-                        coarse_row = j;
-                    }
-                    const pair base = value;
-                    value = held.corrected(g, value, held_transfer.prolong(coarse_here, coarse_under, now));
-                    if (at_edge && first.held) value.a = base.a;
-                    if (at_edge && second.held) value.b = base.b;
-                }
-                if (at_edge) value = {first.there ? value.a : F(0), second.there ? value.b : F(0)};
-                keep(0, now, value);
-                if constexpr (steps == 0) {
-                    if (g.after && own && now >= y0 && now < y1) *reinterpret_cast<pair*>(g.after + at) = value;
-                }
-            }
-            pair u[3];
-            F west[3], east[3];
-            stepped<F> one, other;
-            auto step = [&](int s, int row, double omega, const pair& b) {
-                around(s, row, false, false, u, west, east);
-                if (at_edge) {
-                    if (first.mirrors_west) west[1] = u[1].b;
-                    if (second.mirrors_east) east[1] = u[1].a;
-                    // The second column is beyond the side then.
-                    if (first.mirrors_east) u[1].b = west[1];
-                }
-                held.step(g, omega, b, u, west, east, one, other);
-                if (at_edge) {
-                    hold(first, u[1].a, one);
-                    hold(second, u[1].b, other);
-                }
-            };
-#pragma unroll
-            for (int s = 1; s <= steps; ++s) {
-                const int row = now - s * lag;
-                const pair b = s == 1 ? newest_right_side : load(g.right_side, s * lag);
-                pair value;
-                if (s == 1 && start == start_zero) {
-                    value = held.from_zero(g.omega[0], b);
-                    if (at_edge && (first.held || !first.there)) value.a = F(0);
-                    if (at_edge && (second.held || !second.there)) value.b = F(0);
-                } else {
-                    step(s - 1, row, g.omega[s - 1], b);
-                    value = {one.after, other.after};
-                    if (measured == s - 1) measure(row, one.residual, other.residual);
-                }
-                keep(s, row, value);
-                if (s == steps && own && row >= y0 && row < y1) {
-                    *reinterpret_cast<pair*>(g.after + (at - s * lag * g.pitch)) = value;
-                }
-            }
-            if (restricts || measured == steps) {
-                const int row = now - depth;
-                step(steps, row, 0.0, steps == 0 ? newest_right_side : load(g.right_side, depth));
-                if (measured == steps) measure(row, one.residual, other.residual);
-                if (at_edge) {
-                    keep_residuals(row, first.to_restrict(one.residual, row), second.to_restrict(other.residual, row));
-                } else {
-                    keep_residuals(row, held.to_restrict(g, one.residual), held.to_restrict(g, other.residual));
-                }
-                const int done = row - 1;
-                if (restricts && (done & 1) && done > y0 && done <= y1 && own) {
-                    float up[3], mid[3], down[3];
-                    residuals_at(done - 2, up);
-                    residuals_at(done - 1, mid);
-                    residuals_at(done, down);
-                    g.coarse_right_side[(done >> 1) * g.coarse_pitch + coarse_column] =
-                        held_transfer.restrict_to(up, mid, down);
-                }
-            }
-            __syncthreads();
-            continue;
+    };
+    // Rows from `now` on, a multiple of `unrolled`, as long as all is calm.
+    auto run_calm_rows = [&] {
+        // `now` may be outside the rows that are calm, or whose tables are stored.
+        const int calm_row = min(max(now, top + 1), bottom - 1);
+        typename Equation::calm_rows held;
+        held.load(g, calm_row, min(max(column, 0), g.nx - 1));
+        transfer_of_pair held_transfer;
+        held_transfer.load(transfer, calm_row >> 1, coarse_column);
+        // In shared memory are this row of the field and the next two, and of the right side the rows from what the last
+        // step needs to what the first one does two rows ahead. Rows that are not stored are not asked for.
+        constexpr int early = 2;
+        static_assert(early + steps * lag < 8, "rows of the right side");
+        auto address = [&](const F* array, int row) { return array + (row * g.pitch + nearest); };
+        const int stored_end = min(bottom, g.ny);
+        auto ask = [&](pair* to, const F* from, int row) {
+            if (within(row, top, stored_end - top)) copy_async<sizeof(pair)>(to, from);
+        };
+        for (int row = now; row < now + early; ++row) {
+            if (reads) ask(&rows.fields[row & 3][threadIdx.x], address(g.before, row), row);
         }
+        if (g.right_side) {
+            for (int row = now - depth; row < now + early - lag; ++row) {
+                ask(&rows.right_sides[row & 7][threadIdx.x], address(g.right_side, row), row);
+            }
+        } else {
+            for (int k = 0; k < 8; ++k) rows.right_sides[k][threadIdx.x] = {F(0), F(0)};
+        }
+        copy_commit();
+        copy_wait<0>();
+        // The places of the four rows of right sides from `now` on, and of those before or behind them.
+        pair *b_here = &rows.right_sides[now & 4][threadIdx.x], *b_around = &rows.right_sides[~now & 4][threadIdx.x];
+        auto right_side_at = [&](int row) { return (row & 4 ? b_around : b_here) + (row & 3) * threads; };
+        // Where the next row of each array is.
+        const F *field_from = address(g.before, now + early), *b_from = address(g.right_side, now + early - lag);
+        F* after_to = g.after + ((now - steps * lag) * g.pitch + nearest);
+        // Coarse rows at and below a row and the one below these.
+        const int coarse_last = min(((bottom - 1) >> 1) + 1, g.coarse_ny - 1);
+        auto coarse_at = [&](int j) -> pair_of<float> {
+            const float* from = g.correction + min(max(j, top >> 1), coarse_last) * g.coarse_pitch + coarse_column;
+            return {read(from), !at_edge || coarse_column + 1 < g.coarse_nx ? read(from + 1) : 0.f};
+        };
+        pair_of<float> coarse_here{0.f, 0.f}, coarse_under{0.f, 0.f}, coarse_next{0.f, 0.f};
+        if (start >= start_corrected) {
+            coarse_under = coarse_at(now >> 1);
+            coarse_next = coarse_at((now >> 1) + 1);
+        }
+        // What neighbours have of the columns beside, before each step: with corners of three rows.
+        F wests[steps + 1][3], easts[steps + 1][3];
+#pragma unroll
+        for (int s = 0; s <= steps; ++s) {
+#pragma unroll
+            for (int k = 0; k < 3; ++k) {
+                const int row = now - (s + 1) * lag - 2 + k;
+                wests[s][k] = Equation::corners && k > 0 ? odds[s][row & (ring - 1)][t - 1] : F(0);
+                easts[s][k] = Equation::corners && k > 0 ? evens[s][row & (ring - 1)][t + 1] : F(0);
+            }
+        }
+
+        for (; now < end && now + unrolled <= calm_to; now += unrolled) {
+#pragma unroll
+            for (int r = 0; r < unrolled; ++r) {
+                // The place of a row so many behind: what the compiler knows.
+                auto slot = [&](int behind) { return (r - behind) & (ring - 1); };
+                next_row();
+                // So many rows more ahead memory is asked for, to be in the L2 cache by then.
+                constexpr int far = 6;
+                const bool asks = now + r + early + far < stored_end;
+                if (reads) {
+                    ask(&rows.fields[(r + early) & 3][threadIdx.x], field_from, now + r + early);
+                    if (asks) prefetch(field_from + far * g.pitch);
+                    field_from += g.pitch;
+                }
+                if (g.right_side) {
+                    ask(right_side_at(r + early - lag), b_from, now + r + early - lag);
+                    if (asks) prefetch(b_from + far * g.pitch);
+                    b_from += g.pitch;
+                }
+                copy_commit();
+                copy_wait<early>();
+                if (start != start_zero) {
+                    pair value = reads ? rows.fields[r & 3][threadIdx.x] : pair{F(0), F(0)};
+                    if (start >= start_corrected) {
+                        if (!(r & 1)) {
+                            coarse_here = coarse_under;
+                            coarse_under = coarse_next;
+                            coarse_next = coarse_at(((now + r) >> 1) + 2);
+                            if (asks) prefetch(g.correction + ((now + r + far) >> 1) * g.coarse_pitch + coarse_column);
+                        }
+                        const pair base = value;
+                        value = held.corrected(g, value, held_transfer.prolong(coarse_here, coarse_under, r));
+                        if (at_edge && first.held) value.a = base.a;
+                        if (at_edge && second.held) value.b = base.b;
+                    }
+                    if (at_edge) value = {first.there ? value.a : F(0), second.there ? value.b : F(0)};
+                    keep(0, slot(0), value);
+                    if (steps == 0 && g.after && within(now + r, y0, own_rows)) {
+                        *reinterpret_cast<pair*>(after_to) = value;
+                    }
+                }
+                stepped<F> one, other;
+                // Step s + 1.
+                auto step = [&](int s, double omega) {
+                    const int behind = (s + 1) * lag;
+                    pair u[3] = {mine[s][lag + 1], mine[s][lag], mine[s][lag - 1]};
+                    constexpr int newest = Equation::corners ? 2 : 1;
+                    if (Equation::corners) {
+#pragma unroll
+                        for (int k = 0; k < 2; ++k) {
+                            wests[s][k] = wests[s][k + 1];
+                            easts[s][k] = easts[s][k + 1];
+                        }
+                    }
+                    wests[s][newest] = odds[s][slot(behind - newest + 1)][t - 1];
+                    easts[s][newest] = evens[s][slot(behind - newest + 1)][t + 1];
+                    F west[3] = {wests[s][0], wests[s][1], wests[s][2]}, east[3] = {easts[s][0], easts[s][1], easts[s][2]};
+                    if (at_edge) {
+                        if (first.mirrors_west) west[1] = u[1].b;
+                        if (second.mirrors_east) east[1] = u[1].a;
+                        // The second column is beyond the side then.
+                        if (first.mirrors_east) u[1].b = west[1];
+                    }
+                    held.step(g, omega, *right_side_at(r - behind), u, west, east, one, other);
+                    if (at_edge) {
+                        hold(first, u[1].a, one);
+                        hold(second, u[1].b, other);
+                    }
+                };
+#pragma unroll
+                for (int s = 1; s <= steps; ++s) {
+                    const int row = now + r - s * lag;
+                    pair value;
+                    if (s == 1 && start == start_zero) {
+                        value = held.from_zero(g.omega[0], *right_side_at(r - lag));
+                        if (at_edge && (first.held || !first.there)) value.a = F(0);
+                        if (at_edge && (second.held || !second.there)) value.b = F(0);
+                    } else {
+                        step(s - 1, g.omega[s - 1]);
+                        value = {one.after, other.after};
+                        if (measured == s - 1) measure(row, one.residual, other.residual);
+                    }
+                    keep(s, slot(s * lag), value);
+                    if (s == steps && within(row, y0, own_rows)) *reinterpret_cast<pair*>(after_to) = value;
+                }
+                after_to += g.pitch;
+                if (restricts || measured == steps) {
+                    step(steps, 0.0);
+                    if (measured == steps) measure(now + r - depth, one.residual, other.residual);
+                    if (at_edge) {
+                        const int row = now + r - depth;
+                        keep_residuals(r - depth, first.to_restrict(one.residual, row),
+                                       second.to_restrict(other.residual, row));
+                    } else {
+                        keep_residuals(r - depth, held.to_restrict(g, one.residual), held.to_restrict(g, other.residual));
+                    }
+                    const int done = now + r - depth - 1;
+                    if (restricts && ((r - depth - 1) & 1) && within(done - 1, y0, own_rows)) {
+                        float up[3], mid[3], down[3];
+                        residuals_at(r - depth - 3, up);
+                        residuals_at(r - depth - 2, mid);
+                        residuals_at(r - depth - 1, down);
+                        g.coarse_right_side[(done >> 1) * g.coarse_pitch + coarse_column] =
+                            held_transfer.restrict_to(up, mid, down);
+                    }
+                }
+                __syncthreads();
+            }
+            pair* swapped = b_here;
+            b_here = b_around;
+            b_around = swapped;
+        }
+        copy_wait<0>();
+    };
+
+    while (now < end) {
+        if constexpr (Equation::has_calm_rows) {
+            if (calm_columns && (now & (unrolled - 1)) == 0 && now >= calm_from && now + unrolled <= calm_to) {
+                run_calm_rows();
+                continue;
+            }
+        }
+        next_row();
         // Anywhere else: each column by itself.
         auto index_of = [&](int row) { return wrap_y ? wrapped(row, g.ny) : row; };
         auto there = [](const Equation& at, F value) { return at.there ? value : F(0); };
@@ -345,17 +422,28 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
             g.coarse_right_side[j * g.coarse_pitch + i] = restrict_to(transfer, i, j, up, mid, down);
         }
         __syncthreads();
+        ++now;
     }
 }
 
 template <class Equation, int steps, class Work = as_launched>
 __device__ __forceinline__ void run_pass(const level_pass<typename Equation::number>& g) {
-    __shared__ strip_rows<Equation, steps> rows;
-    // The last strip may be narrower than the margins of the one before it.
-    if (blockIdx.x == 0 || blockIdx.x + 2 >= gridDim.x) {
-        run_strip<Equation, steps, Work, true>(g, rows);
+    extern __shared__ float4 memory[];
+    using all_rows = strip_rows<Equation, steps>;
+    constexpr size_t row = level_pass_threads + 2, size = sizeof(typename Equation::number);
+    constexpr size_t shared = 2 * ((steps + 1) * all_rows::ring * row * size + 4 * row * sizeof(float) +
+                                   (4 + 8) * level_pass_threads * size);
+    static_assert(sizeof(all_rows) == shared, "as `level_pass_shared` of sources.rs has it");
+    auto& rows = *reinterpret_cast<all_rows*>(memory);
+    // The last strip may be narrower than the margins of the one before it. Strips at the sides take longer, so they begin
+    // before the others: else few blocks would be left to wait for at the end.
+    const int strips = gridDim.x, sides = min(strips, 3), number = blockIdx.y * strips + blockIdx.x;
+    const int others = number - sides * int(gridDim.y);
+    if (others < 0) {
+        const int from_end = number % sides;
+        run_strip<Equation, steps, Work, true>(g, rows, from_end == 0 ? 0 : strips - from_end, number / sides);
     } else {
-        run_strip<Equation, steps, Work, false>(g, rows);
+        run_strip<Equation, steps, Work, false>(g, rows, 1 + others % (strips - sides), others / (strips - sides));
     }
 }
 

@@ -11,7 +11,7 @@
 // So warps side by side make a *warp group*: they leave their columns' sums in shared memory, and once all have, each
 // combines some of the group's leaves.
 #pragma once
-#include "jacobi/temporal/async_copy.cuh"
+#include "async_copy.cuh"
 #include "superaccumulator.cuh"
 #include "jacobi/mbarrier.cuh"
 #include "jacobi/plane.cuh"

@@ -26,6 +26,7 @@ macro_rules! header {
 }
 
 const HEADERS: &[(&str, &str)] = &[
+    header!("async_copy.cuh"),
     ("jacobi/arguments.cuh", arguments::HEADER),
     header!("jacobi/exchange/device_put.cuh"),
     header!("jacobi/ghosts.cuh"),
@@ -43,13 +44,13 @@ const HEADERS: &[(&str, &str)] = &[
     header!("jacobi/on_chip/unit_neighbours.cuh"),
     header!("jacobi/one_sweep/sweep.cuh"),
     header!("jacobi/plane.cuh"),
-    header!("jacobi/temporal/async_copy.cuh"),
     header!("jacobi/temporal/line_pass.cuh"),
     header!("jacobi/temporal/pass.cuh"),
     header!("jacobi/temporal/wavefront.cuh"),
 ];
 
 const LEVEL_HEADERS: &[(&str, &str)] = &[
+    header!("async_copy.cuh"),
     ("multigrid/arguments.cuh", level_arguments::HEADER),
     ("multigrid/box_arguments.cuh", box_arguments::HEADER),
     header!("multigrid/box_pass.cuh"),
@@ -151,22 +152,33 @@ macro_rules! deep_halo {
     };
 }
 
+/// Dynamic shared memory of passes over levels of planes with `steps` relaxations of numbers of `size` bytes: as
+/// `strip_rows` of `pass.cuh`.
+pub(crate) const fn level_pass_shared(steps: usize, corners: bool, size: usize) -> usize {
+    let ring = if corners { 4 } else { 2 };
+    let row = PASS_THREADS + 2;
+    let (steps, residuals) = ((steps + 1) * ring * row * size, 4 * row * size_of::<f32>());
+    2 * (steps + residuals + (4 + 8) * PASS_THREADS * size)
+}
+
 /// Passes over the finest level.
 macro_rules! finest {
-    ($kernel:literal, $of:literal) => {
+    ($kernel:literal, $varying:literal, $steps:literal, $of:literal) => {
         kernel!(
             LEVEL_HEADERS, "multigrid" "five_point.cuh" "pass.cuh":
-            "CROSSWARP_LEVEL_PASS" $kernel concat!("double, ", $of), PASS_THREADS, 0
+            "CROSSWARP_LEVEL_PASS" $kernel concat!("double, cw::five_point<", $varying, ">, ", $steps, $of), PASS_THREADS,
+            level_pass_shared($steps, false, size_of::<f64>())
         )
     };
 }
 
 /// Passes over other levels.
 macro_rules! coarse {
-    ($kernel:literal, $of:literal) => {
+    ($kernel:literal, $steps:literal, $of:literal) => {
         kernel!(
             LEVEL_HEADERS, "multigrid" "nine_point.cuh" "pass.cuh":
-            "CROSSWARP_LEVEL_PASS" $kernel concat!("float, cw::nine_point, ", $of), PASS_THREADS, 0
+            "CROSSWARP_LEVEL_PASS" $kernel concat!("float, cw::nine_point, ", $steps, $of), PASS_THREADS,
+            level_pass_shared($steps, true, size_of::<f32>())
         )
     };
 }
@@ -283,21 +295,24 @@ pub const KERNELS: &[Source<'static>] = &[
         "run_deep_halo_one_source_f64",
         "cw::deep_halo_warps_one_f64, double, 1, cw::deep_halo_depth_f64, 1, 4, 24, true", DEEP_HALO_WARPS_ONE_F64
     ),
-    // `2_2`: all that is between two corrections, with two relaxations after and before.
-    finest!("finest_plain_0", "cw::five_point<false>, 0"),
-    finest!("finest_plain_1", "cw::five_point<false>, 1"),
-    finest!("finest_plain_2", "cw::five_point<false>, 2"),
-    finest!("finest_plain_2_2", "cw::five_point<false>, 4, cw::as_known<cw::start_corrected, 2, true>"),
+    // `2_2`: all that is between two corrections, with two relaxations after and before; `begun`: what full multigrid goes
+    // on with.
+    finest!("finest_plain_0", false, 0, ""),
+    finest!("finest_plain_1", false, 1, ""),
+    finest!("finest_plain_2", false, 2, ""),
+    finest!("finest_plain_2_2", false, 4, ", cw::as_known<cw::start_corrected, 2, true>"),
+    finest!("finest_plain_begun_2", false, 2, ", cw::as_known<cw::start_corrected, -1, true>"),
     // Where couplings differ from place to place.
-    finest!("finest_varying_0", "cw::five_point<true>, 0"),
-    finest!("finest_varying_1", "cw::five_point<true>, 1"),
-    finest!("finest_varying_2", "cw::five_point<true>, 2"),
-    finest!("finest_varying_2_2", "cw::five_point<true>, 4, cw::as_known<cw::start_corrected, 2, true>"),
-    coarse!("coarse_1", "1"),
-    coarse!("coarse_2", "2"),
+    finest!("finest_varying_0", true, 0, ""),
+    finest!("finest_varying_1", true, 1, ""),
+    finest!("finest_varying_2", true, 2, ""),
+    finest!("finest_varying_2_2", true, 4, ", cw::as_known<cw::start_corrected, 2, true>"),
+    coarse!("coarse_1", 1, ""),
+    coarse!("coarse_2", 2, ""),
     // Two relaxations from zero, and down; the correction, and two.
-    coarse!("coarse_down_2", "2, cw::as_known<cw::start_zero, -1, true>"),
-    coarse!("coarse_up_2", "2, cw::as_known<cw::start_corrected, -1, false>"),
+    coarse!("coarse_down_2", 2, ", cw::as_known<cw::start_zero, -1, true>"),
+    coarse!("coarse_up_2", 2, ", cw::as_known<cw::start_corrected, -1, false>"),
+    coarse!("coarse_begun_2", 2, ", cw::as_known<cw::start_correction, -1, true>"),
     file!(
         LEVEL_HEADERS, "multigrid/levels.cu",
         "level_restrict_right_side": LEVEL_THREADS, "level_square": LEVEL_THREADS,

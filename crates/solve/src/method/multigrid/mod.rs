@@ -522,8 +522,8 @@ impl Solver<'_, Hierarchy<f32>> {
             return self.conjugate_gradients(u, right_side, gradients, ended, options, observer);
         }
         if let Some(gpu) = &options.gpu {
-            let first = self.layout.first[1];
-            let made = GpuCycles::new(gpu, &self.levels, u, right_side, first);
+            let (row, full) = (self.layout.first[1], *first == First::Full);
+            let made = GpuCycles::new(gpu, &self.levels, u, right_side, row, full);
             self.gpu = Some(all_ready_by(&self.reduction, made)?);
             ended.on_gpu = true;
         }

@@ -9,6 +9,7 @@ use crate::element::Real;
 use crate::engine::cpu::multigrid::hierarchy::Smoothing;
 use crate::engine::cpu::multigrid::shape::Shape;
 use crate::engine::cuda::kernels;
+use crate::engine::cuda::sources::level_pass_shared;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
 use crate::gpu::error::GpuError;
@@ -50,10 +51,14 @@ const fn pass(name: &'static str, steps: usize, only: Option<Known>) -> PassKern
 const BETWEEN: Known = (START_CORRECTED, Some(2), true);
 const DOWN: Known = (START_ZERO, None, true);
 const UP: Known = (START_CORRECTED, None, false);
+/// What full multigrid goes on with where a level has what the coarser ones found: on the finest level, and on others.
+const BEGUN: Known = (START_CORRECTED, None, true);
+const BEGUN_COARSE: Known = (START_CORRECTION, None, true);
 
 /// Kernels of the finest level: those for one kind of pass first, then those with most relaxations.
-const FINEST: [PassKernel; 4] = [
+const FINEST: [PassKernel; 5] = [
     pass("finest_plain_2_2", 4, Some(BETWEEN)),
+    pass("finest_plain_begun_2", 2, Some(BEGUN)),
     pass("finest_plain_2", 2, None),
     pass("finest_plain_1", 1, None),
     pass("finest_plain_0", 0, None),
@@ -68,9 +73,10 @@ const FINEST_VARYING: [PassKernel; 4] = [
 ];
 
 /// The same of other levels, where every pass has a relaxation.
-const COARSE: [PassKernel; 4] = [
+const COARSE: [PassKernel; 5] = [
     pass("coarse_down_2", 2, Some(DOWN)),
     pass("coarse_up_2", 2, Some(UP)),
+    pass("coarse_begun_2", 2, Some(BEGUN_COARSE)),
     pass("coarse_2", 2, None),
     pass("coarse_1", 1, None),
 ];
@@ -92,28 +98,31 @@ fn place_of(
         .expect("there is a pass of no steps, or of one")
 }
 
-/// The kernels of passes over the finest level that cycles launch; `varying`: where couplings differ from place to place.
-pub(super) fn finest_kernels(varying: bool, smoothing: &Smoothing) -> Vec<PassKernel> {
-    let of = if varying { FINEST_VARYING } else { FINEST };
+/// The kernels of passes over the finest level that cycles launch; `varying`: where couplings differ from place to place;
+/// `full`: whether the first cycle is a full one.
+pub(super) fn finest_kernels(varying: bool, smoothing: &Smoothing, full: bool) -> Vec<PassKernel> {
+    let of: &[_] = if varying { &FINEST_VARYING } else { &FINEST };
     let (pre, post) = (smoothing.pre.len(), smoothing.post.len());
     let passes = [
         (0, (START_FIELD, Some(0), true)),
-        (pre, (START_FIELD, Some(0), true)),
-        (pre, (START_CORRECTED, None, true)),
+        (
+            pre,
+            if full {
+                BEGUN
+            } else {
+                (START_FIELD, Some(0), true)
+            },
+        ),
         (post + pre, (START_CORRECTED, Some(post), true)),
     ];
-    launched(&of, &passes)
+    launched(of, &passes)
 }
 
 /// The same of other levels.
-pub(super) fn coarse_kernels(smoothing: &Smoothing) -> Vec<PassKernel> {
+pub(super) fn coarse_kernels(smoothing: &Smoothing, full: bool) -> Vec<PassKernel> {
     let (pre, post) = (smoothing.pre.len(), smoothing.post.len());
-    let passes = [
-        (pre, DOWN),
-        (pre, (START_CORRECTION, None, true)),
-        (post, UP),
-    ];
-    launched(&COARSE, &passes)
+    let passes = [(pre, DOWN), (post, UP), (pre, BEGUN_COARSE)];
+    launched(&COARSE, &passes[..if full { 3 } else { 2 }])
 }
 
 /// Those of `kernels` that `passes` take: their relaxations, where they begin, what they measure, whether they restrict.
@@ -140,19 +149,26 @@ fn launched(kernels: &[PassKernel], passes: &[(usize, Known)]) -> Vec<PassKernel
 struct Loaded {
     kernel: PassKernel,
     function: Function,
+    /// Dynamic shared memory of a block, in bytes.
+    shared: u32,
     /// Blocks that run at once.
     resident: usize,
 }
 
 impl Loaded {
-    fn new(device: &Device, kernel: PassKernel) -> Result<Loaded, GpuError> {
+    fn new<T: Real>(device: &Device, kernel: PassKernel) -> Result<Loaded, GpuError> {
         let function = kernels::find_plain(device, kernel.name)?;
+        // The finest level, of `f64`, has no corners.
+        let (size, corners) = (size_of::<T>(), size_of::<T>() == size_of::<f32>());
+        let shared = level_pass_shared(kernel.steps, corners, size) as u32;
         let resident = Launch::new(&function)
             .block(PASS_THREADS as u32)
+            .shared(shared)
             .max_resident()?;
         Ok(Loaded {
             kernel,
             function,
+            shared,
             resident: resident as usize,
         })
     }
@@ -181,7 +197,9 @@ impl<T: Real> DeviceLevel<T> {
         passes: &[PassKernel],
         fewest_rows: usize,
     ) -> Result<Self, GpuError> {
-        let passes = passes.iter().map(|&kernel| Loaded::new(device, kernel));
+        let passes = passes
+            .iter()
+            .map(|&kernel| Loaded::new::<T>(device, kernel));
         let passes = passes.collect::<Result<_, _>>()?;
         let stored = Stored::of(shape);
         let field = || DeviceField::new(stream, shape.x.len, &stored);
@@ -226,6 +244,7 @@ impl<T: Real> DeviceLevel<T> {
             let Loaded {
                 kernel,
                 function,
+                shared,
                 resident,
             } = &self.passes[place];
             let steps = kernel.steps;
@@ -264,7 +283,8 @@ impl<T: Real> DeviceLevel<T> {
             );
             let launch = Launch::new(function)
                 .grid(blocks)
-                .block(PASS_THREADS as u32);
+                .block(PASS_THREADS as u32)
+                .shared(*shared);
             // SAFETY: the parameter is a `level_pass` of this type, made by `new` with arrays of its extent, which live
             // until the stream has been waited for; what is read is not what is written.
             unsafe { launch.launch(stream, (ByValue(arguments),)) }?;
@@ -312,39 +332,50 @@ mod tests {
 
     #[test]
     fn the_kernels_that_passes_take_are_those_that_are_compiled() {
-        let of = |pre, post| {
+        let of = |pre, post, full| {
             let smoothing = Smoothing::new(pre, post, [0.5, 2.0]);
-            let finest = finest_kernels(false, &smoothing);
-            (finest, coarse_kernels(&smoothing))
+            let finest = finest_kernels(false, &smoothing, full);
+            (finest, coarse_kernels(&smoothing, full))
         };
-        let (finest, coarse) = of(2, 2);
+        let (finest, coarse) = of(2, 2, true);
+        assert_eq!(
+            names(&finest),
+            ["finest_plain_2_2", "finest_plain_begun_2", "finest_plain_0"]
+        );
+        assert_eq!(
+            names(&coarse),
+            ["coarse_down_2", "coarse_up_2", "coarse_begun_2"]
+        );
+        let (finest, coarse) = of(2, 2, false);
         assert_eq!(
             names(&finest),
             ["finest_plain_2_2", "finest_plain_2", "finest_plain_0"]
         );
-        assert_eq!(names(&coarse), ["coarse_down_2", "coarse_up_2", "coarse_2"]);
-        let (finest, coarse) = of(1, 2);
+        assert_eq!(names(&coarse), ["coarse_down_2", "coarse_up_2"]);
+        let (finest, coarse) = of(1, 2, true);
         assert_eq!(
             names(&finest),
             ["finest_plain_2", "finest_plain_1", "finest_plain_0"]
         );
         assert_eq!(names(&coarse), ["coarse_up_2", "coarse_1"]);
         for (pre, post) in [(1, 1), (2, 1), (2, 3), (3, 3)] {
-            let (finest, coarse) = of(pre, post);
-            assert_eq!(
-                names(&finest),
-                ["finest_plain_2", "finest_plain_1", "finest_plain_0"]
-            );
+            let (finest, coarse) = of(pre, post, true);
+            let begun: &[&str] = match pre {
+                2 => &["finest_plain_begun_2"],
+                _ => &[],
+            };
+            let rest = ["finest_plain_2", "finest_plain_1", "finest_plain_0"];
+            assert_eq!(names(&finest), [begun, &rest].concat(), "{pre} and {post}");
             // One left over, and of two or three the first two.
             let expected = match (pre, post) {
                 (1, 1) => &["coarse_1"][..],
-                (2, 1) => &["coarse_down_2", "coarse_2", "coarse_1"],
-                (2, 3) => &["coarse_down_2", "coarse_2", "coarse_1"],
+                (2, 1) => &["coarse_down_2", "coarse_begun_2", "coarse_1"],
+                (2, 3) => &["coarse_down_2", "coarse_begun_2", "coarse_2", "coarse_1"],
                 _ => &["coarse_2", "coarse_1"],
             };
             assert_eq!(names(&coarse), expected, "{pre} and {post}");
         }
-        let varying = finest_kernels(true, &Smoothing::new(2, 2, [0.5, 2.0]));
+        let varying = finest_kernels(true, &Smoothing::new(2, 2, [0.5, 2.0]), true);
         assert_eq!(
             names(&varying),
             ["finest_varying_2_2", "finest_varying_2", "finest_varying_0"]

@@ -92,13 +92,15 @@ struct Kept {
 }
 
 impl GpuCycles {
-    /// Copies the levels, the field and the right side. `first`: row 0's number in the leaves.
+    /// Copies the levels, the field and the right side. `first`: row 0's number in the leaves. `full`: what
+    /// [`begin`](Self::begin) will be told.
     pub(crate) fn new(
         gpu: &Gpu,
         hierarchy: &Hierarchy<f32>,
         u: &Field<f64>,
         right_side: Option<&Field<f64>>,
         first: usize,
+        full: bool,
     ) -> Result<GpuCycles, GpuError> {
         let finest = &hierarchy.top.equations;
         let (nx, ny) = (finest.shape.x.len, finest.shape.y.len);
@@ -108,8 +110,9 @@ impl GpuCycles {
         }
         let device = &gpu.device;
         let stream = Stream::new(device)?;
-        let passes = finest_kernels(finest.coefficients.is_some(), &hierarchy.smoothing);
-        let coarse_passes = coarse_kernels(&hierarchy.coarse_smoothing);
+        let varying = finest.coefficients.is_some();
+        let passes = finest_kernels(varying, &hierarchy.smoothing, full);
+        let coarse_passes = coarse_kernels(&hierarchy.coarse_smoothing, full);
         let names = passes.iter().chain(&coarse_passes).map(|pass| pass.name);
         let others = [RESTRICT_RIGHT_SIDE, SQUARE, ADD_LEAVES, PUBLISH_SUM];
         kernels::compile_together(device, names.chain(others).chain([small::KERNEL]));

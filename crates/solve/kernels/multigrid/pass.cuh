@@ -22,7 +22,9 @@
 namespace crosswarp {
 
 __device__ inline void prefetch(const void* at) {
+#if defined(__CUDA_ARCH__)
     asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(at)));
+#endif
 }
 
 // What a block has in shared memory, as much as `level_pass_shared` says: rows of a strip before each step, and of the

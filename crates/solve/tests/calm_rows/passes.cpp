@@ -189,10 +189,10 @@ template <class Equation, int steps> void compare(const pass_case& c) {
             ++failures;
             printf("%s of %d columns x %d rows at row %zu, column %zu: %.17g, with calm rows %.17g\n", what, c.nx, c.ny,
                    i / pitch, i % pitch, double(all[0][i]), double(all[1][i]));
-            printf("    corners %d, steps %d, %d rows a block, %d to %d alike, start %d, measured %d, restricts %d, right side "
-                   "%d, wraps %d\n",
-                   corners, steps, c.rows, c.alike_start, c.alike_end, c.start, c.measured, c.restricts, c.has_right_side,
-                   c.wraps_y);
+            printf("    corners %d, steps %d, %d rows a block, rows %d to %d alike,", corners, steps, c.rows, c.alike_start,
+                   c.alike_end);
+            printf(" start %d, measured %d, restricts %d, right side %d, wraps %d\n", c.start, c.measured, c.restricts,
+                   c.has_right_side, c.wraps_y);
             return;
         }
     };

@@ -147,7 +147,7 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
     };
 
     // Where nothing but the values differs from row to row.
-    constexpr int depth = (steps + 1) * lag, end_of_residuals = 2 + depth;
+    constexpr int depth = (steps + 1) * lag;
     const bool calm_columns = Equation::has_calm_rows && !(at_edge && wrap_x) && !g.fixed &&
                               (restricts || start >= start_corrected);
     // A column that is a side, or beyond one, keeps its value or zero.
@@ -158,7 +158,7 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
     // Weights are those of two coarse rows; couplings those of two rows. Rows before `top` and from `bottom` on are not
     // loaded and hold anything: own rows do not depend on them. So a block that begins in calm rows may begin a few rows
     // early, and one of which all rows are calm may end a few late.
-    const int calm_first = max(4, g.calm_start + 5), calm_end = min(g.ny - 1, g.calm_end), end = y1 + end_of_residuals;
+    const int calm_first = max(4, g.calm_start + 5), calm_end = min(g.ny - 1, g.calm_end), end = y1 + 2 + depth;
     const int calm_to = bottom <= calm_end ? end + 2 * unrolled : calm_end;
     const bool begins_calm = calm_columns && top >= calm_first + unrolled && (top & -unrolled) + 2 * unrolled <= calm_to;
     const int begin = begins_calm ? top & -unrolled : top, calm_from = begins_calm ? begin : calm_first + depth;
@@ -202,6 +202,7 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
             for (int k = 0; k < 8; ++k) rows.right_sides[k][threadIdx.x] = {F(0), F(0)};
         }
         copy_commit();
+        // In the loop a row's copies have two groups behind them; these have none.
         copy_wait<0>();
         // The places of the four rows of right sides from `now` on, and of those before or behind them.
         pair *b_here = &rows.right_sides[now & 4][threadIdx.x], *b_around = &rows.right_sides[~now & 4][threadIdx.x];
@@ -344,6 +345,7 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
             b_here = b_around;
             b_around = swapped;
         }
+        // None is left under way when the block ends.
         copy_wait<0>();
     };
 

@@ -309,7 +309,7 @@ pub const KERNELS: &[Source<'static>] = &[
     finest!("finest_varying_2_2", true, 4, ", cw::as_known<cw::start_corrected, 2, true>"),
     coarse!("coarse_1", 1, ""),
     coarse!("coarse_2", 2, ""),
-    // Two relaxations from zero, and down; the correction, and two.
+    // Two relaxations from zero, and down; the correction, and two; the correction alone, two, and down.
     coarse!("coarse_down_2", 2, ", cw::as_known<cw::start_zero, -1, true>"),
     coarse!("coarse_up_2", 2, ", cw::as_known<cw::start_corrected, -1, false>"),
     coarse!("coarse_begun_2", 2, ", cw::as_known<cw::start_correction, -1, true>"),

@@ -687,6 +687,26 @@ fn columns_of_every_width_from_anywhere() {
     }
 }
 
+/// Sums of wide matrices that have a kernel of their own: more than 16 MiB, and so many columns that no multiprocessor of a
+/// large GPU is idle. Of one part and two, where elements are loaded one, two or four at a time.
+#[test]
+fn columns_of_large_wide_matrices() {
+    let Some(gpu) = gpu("columns_of_large_wide_matrices") else {
+        return;
+    };
+    macro_rules! check {
+        ($($type:ident)*) => {$(
+            for shape in [[1, 140, 62_000], [1, 2050, 9600], [1, 2050, 9601], [2, 2060, 5003]] {
+                check_columns::<$type>(&gpu, Kind::Ordinary, shape);
+            }
+            for kind in [Kind::Rare, Kind::Bits, Kind::Huge] {
+                check_columns_from::<$type>(&gpu, kind, [1, 2050, 9602], 2);
+            }
+        )*};
+    }
+    check!(f16 bf16 f32 f64);
+}
+
 /// Each number of threads for a column, and totals by a block, of values that are computed again. Small, for it also runs
 /// under compute-sanitizer.
 #[test]

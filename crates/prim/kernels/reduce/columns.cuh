@@ -1,7 +1,8 @@
 // Reductions of the columns of matrices, as they lie: memory is read once. Leaves are counted from a column's top, so it
 // gives the bits of a reduction of its own.
 //
-// A kernel, `reduce_columns`, does one of three things; another one, `reduce_columns_at_once`, the first and the third.
+// A kernel, `reduce_columns`, does one of three things; another one, `reduce_columns_at_once`, the first and the third, and of
+// sums, `reduce_wide_columns` does the first of wide matrices.
 //
 // `do_parts`: a block takes parts of neighbouring columns, and goes down them by tiles of `ways` rows. A part has 2048 rows,
 // one leaf; where there are no leaves, so few that as many blocks as can be resident have some. A thread has `vector`
@@ -438,6 +439,14 @@ template <class Body> __device__ __noinline__ void totals_of_last_block(const co
     if (!kernel.has_all_parts()) return;
     const u64 count = a.side ? a.results : a.at_once, first = a.side ? 0 : blockIdx.x * count;
     kernel.do_totals(first, min(first + count, a.results));
+}
+
+// Parts alone.
+template <class Body> __device__ void reduce_parts(const column_arguments& a) {
+    __shared__ __align__(16) unsigned char
+        shared[reduce_threads * widest_load<typename Body::storage> * sizeof(typename Body::part)];
+    start_early();
+    column_kernel<Body>{a, shared}.do_parts();
 }
 
 // `at_once`: parts, and totals by the last block that has some; else one of the three.

@@ -5,6 +5,7 @@ use crosswarp_cuda::{Device, Function, Launch, Module, Options, Shape, Source};
 use crate::reduce::cuda::arguments::{
     self, EXACT_F64_THREADS, Finish, MOST_COMBINED_BLOCKS, THREADS, WALK_LOADS,
 };
+use crate::reduce::cuda::columns::WIDE;
 use crate::sum::leaf::LEAF;
 use crate::{DType, Op, ReduceError};
 
@@ -48,30 +49,24 @@ const HEADERS: &[(&str, &str)] = &[
     ("reduce/vector_load.cuh", text!("reduce/vector_load.cuh")),
 ];
 
+const fn shape(kernel: &'static str) -> Shape<'static> {
+    Shape {
+        kernel,
+        threads: THREADS,
+        dynamic_shared: 0,
+    }
+}
 const fn source(name: &'static str, text: &'static str) -> Source<'static> {
     Source::new(name, text)
         .with_headers(HEADERS)
-        .with_shapes(&[Shape {
-            kernel: "reduce",
-            threads: THREADS,
-            dynamic_shared: 0,
-        }])
+        .with_shapes(const { &[shape("reduce")] })
 }
 
 const SUM: Source<'static> = source("reduce/sum.cu", text!("reduce/sum.cu"));
 const fn segments(name: &'static str, text: &'static str) -> Source<'static> {
-    Source::new(name, text).with_headers(HEADERS).with_shapes(&[
-        Shape {
-            kernel: "short_segments",
-            threads: THREADS,
-            dynamic_shared: 0,
-        },
-        Shape {
-            kernel: "long_segments",
-            threads: THREADS,
-            dynamic_shared: 0,
-        },
-    ])
+    Source::new(name, text)
+        .with_headers(HEADERS)
+        .with_shapes(const { &[shape("short_segments"), shape("long_segments")] })
 }
 
 const SEGMENTS: Source<'static> = segments("reduce/segments.cu", text!("reduce/segments.cu"));
@@ -85,21 +80,17 @@ const SEGMENTS_EXTREMUM: Source<'static> = segments(
 );
 
 const fn columns(name: &'static str, text: &'static str) -> Source<'static> {
-    Source::new(name, text).with_headers(HEADERS).with_shapes(&[
-        Shape {
-            kernel: "reduce_columns",
-            threads: THREADS,
-            dynamic_shared: 0,
-        },
-        Shape {
-            kernel: "reduce_columns_at_once",
-            threads: THREADS,
-            dynamic_shared: 0,
-        },
-    ])
+    Source::new(name, text)
+        .with_headers(HEADERS)
+        .with_shapes(const { &[shape("reduce_columns"), shape("reduce_columns_at_once")] })
 }
 
-const COLUMNS: Source<'static> = columns("reduce/columns.cu", text!("reduce/columns.cu"));
+const COLUMNS: Source<'static> = columns("reduce/columns.cu", text!("reduce/columns.cu"))
+    .with_shapes(&[
+        shape("reduce_columns"),
+        shape("reduce_columns_at_once"),
+        shape(WIDE),
+    ]);
 const COLUMNS_INTEGER: Source<'static> = columns(
     "reduce/columns_integer.cu",
     text!("reduce/columns_integer.cu"),

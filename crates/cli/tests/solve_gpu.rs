@@ -75,7 +75,8 @@ fn gpus_of_hosts_give_the_bits_of_the_cpu() {
         "laplace1d --points 300001 --max-sweeps 300 --tolerance 0",
         "laplace2d --nx 700 --ny 500 --method jacobi --max-sweeps 203 --tolerance 0",
         "laplace2d --preset nvidia --nx 640 --ny 700 --max-sweeps 150 --tolerance 0 --dtype f64",
-        "laplace2d --nx 513 --ny 513 --method mg --dtype f64",
+        "laplace2d --nx 513 --ny 513 --dtype f64",
+        "laplace3d --nx 65 --ny 50 --nz 40",
     ] {
         let solve = format!("solve {problem} --json --history /dev/null --backend");
         let bits = |output: &std::process::Output| {
@@ -88,9 +89,10 @@ fn gpus_of_hosts_give_the_bits_of_the_cpu() {
             ["sweeps", "cycles", "history", "field_sha256"].map(|name| solved[name].clone())
         };
         let cpu = bits(&common::run(&format!("{solve} cpu --pes 2")));
-        let strategies: &[&str] = match problem.contains(" mg ") {
-            true => &[""],
-            false => &["", " --strategy host-exchange"],
+        // Cycles have none.
+        let strategies: &[&str] = match problem.contains("sweeps") {
+            true => &["", " --strategy host-exchange"],
+            false => &[""],
         };
         for strategy in strategies {
             let line = format!("run -n {hosts} -- crosswarp {solve} cuda{strategy}");
@@ -126,7 +128,7 @@ fn a_solve_compiles_what_it_launches_and_no_more() {
         ("laplace2d --preset nvidia", 2),
         ("laplace2d --preset nvidia --nx 256 --ny 256", 3),
         // Three kernels of the finest level, three of the others, the small levels, what is beside passes.
-        ("laplace2d --method mg", 8),
+        ("laplace2d", 8),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let cache = folder.path().join("cache");

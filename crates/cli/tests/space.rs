@@ -268,9 +268,9 @@ fn what_a_box_cannot_have_is_one_line() {
                 .to_owned(),
         ),
         (
-            "--backend cuda",
+            "--method jacobi",
             2,
-            "laplace3d is not solved by sweeps of Jacobi, and on GPUs by --method mg only: it does not go with --backend cuda".to_owned(),
+            "laplace3d is not solved by sweeps of Jacobi: it does not go with --method jacobi".to_owned(),
         ),
         (
             "--boundary top=robin:1,2,x",

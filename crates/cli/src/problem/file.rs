@@ -118,6 +118,7 @@ macro_rules! problem_table {
                         ("smooth", smooth.is_some(), CYCLES),
                         ("cycle", cycle.is_some(), CYCLES),
                     ]),
+                    gpu: None,
                 })
             }
         }

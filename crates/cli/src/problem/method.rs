@@ -79,8 +79,10 @@ pub struct Given {
     pub cycle: Option<CycleName>,
     /// Whether an incompatible source is made compatible.
     pub project_source: bool,
-    /// What only one method has, of all that is said in this place.
+    /// What only some methods have, of all that is said in this place.
     pub tied: Vec<Tied>,
+    /// The option that asks for a GPU, if one does.
+    pub gpu: Option<&'static str>,
 }
 
 /// What does not go together.
@@ -119,11 +121,17 @@ pub enum Contradiction {
     /// A problem that multigrid does not solve.
     #[error("laplace1d is solved by Jacobi sweeps: it does not go with {0}")]
     Line(&'static str),
-    /// A problem that nothing else solves.
-    #[error(
-        "laplace3d is not solved by sweeps of Jacobi, and on GPUs by --method mg only: it does not go with {0}"
-    )]
+    /// A problem that sweeps do not solve.
+    #[error("laplace3d is not solved by sweeps of Jacobi: it does not go with {0}")]
     Space(&'static str),
+    /// A method that there is not on GPUs.
+    #[error("{method} is for CPUs only: it does not go with {gpu}")]
+    OnGpu {
+        /// How the method was chosen.
+        method: &'static str,
+        /// What asks for a GPU.
+        gpu: &'static str,
+    },
 }
 
 impl Given {
@@ -289,6 +297,13 @@ impl Method {
                 Ok(because) => Refusal::Line(Contradiction::Space(because)),
                 Err(because) => Refusal::File(Contradiction::Space(because)),
             });
+        }
+        let by_gradients = line.method.or(file.method) == Some(MethodName::Mgcg);
+        if let Some(gpu) = line.gpu
+            && (kind == Kind::OneLevel || kind == Kind::Multigrid && by_gradients)
+        {
+            let (Ok(method) | Err(method)) = because;
+            return Err(Refusal::Line(Contradiction::OnGpu { method, gpu }));
         }
         let stopping = problem.defaults();
         Ok(match kind {

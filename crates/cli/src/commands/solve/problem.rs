@@ -174,10 +174,11 @@ fn given(args: &SolveArgs) -> Result<Given, Contradiction> {
         }
     }
     let relative = args.relative_tolerance;
-    // Cycles run on a GPU where they are asked for by name.
-    let not_cycles = args.method != Some(MethodName::Mg);
     let cuda = args.backend.backend == BackendKind::Cuda;
     let device = args.backend.device.is_some();
+    let gpu = cuda
+        .then_some("--backend cuda")
+        .or(device.then_some("--device"));
     // A file that is no checkpoint is refused when it is read.
     let kind = args.resume.as_deref().map(checkpoint_kind);
     let resumed = kind.and_then(Result::ok);
@@ -201,8 +202,6 @@ fn given(args: &SolveArgs) -> Result<Given, Contradiction> {
         ("--resume", resumed.is_some(), of_resumed),
         ("--sweeps-per-pass", args.sweeps_per_pass.is_some(), SWEEPS),
         ("--strategy", args.strategy.is_some(), SWEEPS),
-        ("--backend cuda", cuda && not_cycles, SWEEPS),
-        ("--device", device && not_cycles, SWEEPS),
         ("--relative-tolerance", relative.is_some(), RESIDUALS),
         ("--stop residual", residual.is_some(), RESIDUALS),
         ("--max-cycles", args.max_cycles.is_some(), CYCLES),
@@ -235,6 +234,7 @@ fn given(args: &SolveArgs) -> Result<Given, Contradiction> {
         cycle: args.cycle,
         project_source: args.project_source,
         tied,
+        gpu,
     })
 }
 
@@ -506,9 +506,14 @@ mod tests {
             ("laplace2d --checkpoint c", "mg"),
             ("laplace2d --sweeps-per-pass 3", "jacobi"),
             ("laplace2d --strategy sweep", "jacobi"),
-            ("laplace2d --backend cuda", "jacobi"),
+            ("laplace2d --backend cuda", "mg"),
+            ("laplace2d --preset nvidia --backend cuda", "jacobi"),
+            ("laplace2d --tolerance 1 --backend cuda", "jacobi"),
+            ("laplace3d --backend cuda", "mg"),
+            ("fill --values a --backend cuda", "mg"),
+            ("laplace1d --device 0", "jacobi"),
             ("laplace2d --backend cpu", "mg"),
-            ("laplace2d --device 0", "jacobi"),
+            ("laplace2d --device 0", "mg"),
             ("laplace2d --method mg --backend cuda", "mg"),
             ("laplace3d --method mg --backend cuda", "mg"),
             ("laplace3d --method mg --device 0", "mg"),
@@ -544,11 +549,11 @@ mod tests {
             ),
             (
                 "laplace2d --method mgcg --backend cuda",
-                "--backend cuda belongs to Jacobi sweeps: it does not go with --method mgcg",
+                "--method mgcg is for CPUs only: it does not go with --backend cuda",
             ),
             (
                 "laplace2d --method cg --backend cuda",
-                "--backend cuda belongs to Jacobi sweeps: it does not go with --method cg",
+                "--method cg is for CPUs only: it does not go with --backend cuda",
             ),
             (
                 "laplace2d --method chebyshev --max-cycles 3",
@@ -560,7 +565,7 @@ mod tests {
             ),
             (
                 "laplace3d --method jacobi",
-                "laplace3d is not solved by sweeps of Jacobi, and on GPUs by --method mg only: it does not go with --method jacobi",
+                "laplace3d is not solved by sweeps of Jacobi: it does not go with --method jacobi",
             ),
             (
                 "laplace2d --norm l2 --smooth 2,2",
@@ -579,16 +584,12 @@ mod tests {
                 "laplace1d is solved by Jacobi sweeps: it does not go with --method mg",
             ),
             (
-                "laplace3d --backend cuda",
-                "laplace3d is not solved by sweeps of Jacobi, and on GPUs by --method mg only: it does not go with --backend cuda",
-            ),
-            (
-                "laplace3d --device 0",
-                "laplace3d is not solved by sweeps of Jacobi, and on GPUs by --method mg only: it does not go with --device",
+                "laplace3d --method chebyshev --device 0",
+                "--method chebyshev is for CPUs only: it does not go with --device",
             ),
             (
                 "laplace3d --tolerance 1e-4",
-                "laplace3d is not solved by sweeps of Jacobi, and on GPUs by --method mg only: it does not go with --tolerance",
+                "laplace3d is not solved by sweeps of Jacobi: it does not go with --tolerance",
             ),
             (
                 "laplace1d --max-cycles 3",

@@ -52,8 +52,8 @@ template <class T>
 __device__ inline bool wait_until(const T* value, cmp how, same_t<T> expected, int from = anyone) {
     using C = detail::carrier_of<T>;
     const C* at = reinterpret_cast<const C*>(value);
-    return spin([=] { return test(value, how, expected); }, wait_value, from, value,
-                (u64)detail::bits<C>(expected), [=] { return (u64)detail::load_relaxed(at); });
+    return spin<looks_at_a_word>([=] { return test(value, how, expected); }, wait_value, from, value,
+                                 (u64)detail::bits<C>(expected), [=] { return (u64)detail::load_relaxed(at); });
 }
 
 __device__ inline bool signal_wait_until(const u64* signal, cmp how, u64 expected, int from = anyone) {

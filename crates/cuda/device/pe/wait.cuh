@@ -60,6 +60,9 @@ __device__ inline void give_up(u32 what, int peer, const void* word, u64 expecte
     *const_cast<volatile u32*>(&record->state) = record_complete;
 }
 
+// Looks of a wait for one word: counted each time, a signal took 1.43 µs there and back instead of 1.39 (two H200).
+constexpr int looks_at_a_word = 4;
+
 namespace detail {
 
 // Who a wait is for, and what else ends it: one PE, `anyone` or `everyone`.
@@ -72,7 +75,7 @@ struct waits_for {
 };
 
 // As `spin` below; `who` is like `waits_for`.
-template <class Done, class Who, class Seen>
+template <int looks = 1, class Done, class Who, class Seen>
 __device__ inline bool spin_for(Done done, u32 what, Who who, const void* word, u64 expected, Seen seen) {
     if (done()) return true;
     // Without a world nobody could tell.
@@ -88,8 +91,11 @@ __device__ inline bool spin_for(Done done, u32 what, Who who, const void* word, 
     for (;;) {
 #pragma unroll 1
         for (;;) {
-            if (done()) return true;
-            ++tries;
+#pragma unroll
+            for (int look = 0; look < looks; ++look) {
+                if (done()) return true;
+            }
+            tries += looks;
 #ifdef CROSSWARP_ROUTED
             if (tries % 16 == 0) serve_inbox();
 #endif
@@ -113,10 +119,11 @@ __device__ inline bool spin_for(Done done, u32 what, Who who, const void* word, 
 }  // namespace detail
 
 // Spins until `done()`; false if the world's time limit passed first, or the host says that `peer` (a PE, `anyone` or
-// `everyone`) is gone. `seen()` is what to report.
-template <class Done, class Seen>
+// `everyone`) is gone. `seen()` is what to report. `looks`: how often it looks before it counts, a power of two up to 16.
+template <int looks = 1, class Done, class Seen>
 __device__ inline bool spin(Done done, u32 what, int peer, const void* word, u64 expected, Seen seen) {
-    return detail::spin_for(done, what, detail::waits_for{peer}, word, expected, seen);
+    static_assert(looks > 0 && 16 % looks == 0, "counts meet what is done every 16 and 256 looks");
+    return detail::spin_for<looks>(done, what, detail::waits_for{peer}, word, expected, seen);
 }
 
 }  // namespace crosswarp

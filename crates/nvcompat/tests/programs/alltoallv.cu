@@ -39,7 +39,7 @@ int main() {
     CUDA(cudaMemcpy(out, values.data(), sends * sizeof(int), cudaMemcpyHostToDevice));
     CUDA(cudaMemcpy(begins, starts.data(), n * sizeof(uint64_t), cudaMemcpyHostToDevice));
     CUDA(cudaMemcpy(places, offsets.data(), n * sizeof(uint64_t), cudaMemcpyHostToDevice));
-    nvshmem_barrier_all();
+    meet_with_copies();
     exchange<<<n, 128>>>(in, out, places, begins, arrived);
     CUDA(cudaDeviceSynchronize());
     const auto got = host(in, receives);

@@ -41,6 +41,13 @@ static void begin() {
     CUDA(cudaSetDevice(nvshmem_team_my_pe(node) % devices));
 }
 
+// A barrier of the host, with what `cudaMemcpy` brings: of pageable memory that may arrive after the call has returned, much
+// later where PEs share a GPU, and then another PE would not see it.
+[[maybe_unused]] static void meet_with_copies() {
+    CUDA(cudaDeviceSynchronize());
+    nvshmem_barrier_all();
+}
+
 // Whether `pe` is on this PE's node, so that its memory is mapped here.
 [[maybe_unused]] static bool is_near(int pe) {
     return nvshmem_team_translate_pe(NVSHMEM_TEAM_WORLD, pe, NVSHMEMX_TEAM_NODE) >= 0;

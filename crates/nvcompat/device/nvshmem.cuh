@@ -216,13 +216,13 @@ template <class T> __device__ inline bool holds(T value, int how, T than) {
 template <class T> __device__ inline int test(T* value, int how, T than) { return holds(seen(value), how, than); }
 
 // Waits until `done()`, which looks at words of the array `words`; `looks` as of `spin`.
-template <int looks = 1, class T, class Done> __device__ inline void wait_for(const T* words, T than, Done done) {
+template <class T, int looks = 1, class Done> __device__ inline void wait_for(const T* words, T than, Done done) {
     came(crosswarp::spin<looks>(done, crosswarp::wait_value, crosswarp::anyone, words, (u64)than,
-                         [=] { return (u64)seen(words); }));
+                                [=] { return (u64)seen(words); }));
 }
 template <class T> __device__ inline T wait_until_seen(const T* value, int how, T than) {
     T last = than;
-    wait_for<crosswarp::looks_at_a_word>(value, than, [&] {
+    wait_for<T, crosswarp::looks_at_a_word>(value, than, [&] {
         last = seen(value);
         return holds(last, how, than);
     });

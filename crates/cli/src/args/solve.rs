@@ -33,8 +33,9 @@ Methods:
              boxes on CPUs, until the residual is as small as for mg, in sweeps that grow with the
              grid
   auto       jacobi for laplace1d, presets, and where an option of Jacobi sweeps is given
-             (--tolerance, --max-sweeps, --norm, --sweeps-per-pass, --strategy, --device,
-             --backend cuda, --resume of a checkpoint of sweeps); else mg
+             (--tolerance, --max-sweeps, --norm, --sweeps-per-pass, --strategy, --resume of a
+             checkpoint of sweeps); else mg, and conjugate gradients with cycles, on CPUs, where
+             cycles are slow
 
 Boundaries (--boundary SIDE=KIND, SIDE one of left, right, top, bottom; of laplace3d also front
 and back):

@@ -125,9 +125,9 @@ pub enum Contradiction {
     #[error("laplace3d is not solved by sweeps of Jacobi: it does not go with {0}")]
     Space(&'static str),
     /// A method that there is not on GPUs.
-    #[error("{method} is for CPUs only: it does not go with {gpu}")]
+    #[error("{method} runs on CPUs only: it does not go with {gpu}")]
     OnGpu {
-        /// How the method was chosen.
+        /// The method.
         method: &'static str,
         /// What asks for a GPU.
         gpu: &'static str,
@@ -298,11 +298,14 @@ impl Method {
                 Err(because) => Refusal::File(Contradiction::Space(because)),
             });
         }
-        let by_gradients = line.method.or(file.method) == Some(MethodName::Mgcg);
-        if let Some(gpu) = line.gpu
-            && (kind == Kind::OneLevel || kind == Kind::Multigrid && by_gradients)
-        {
-            let (Ok(method) | Err(method)) = because;
+        let named = line.method.or(file.method);
+        let on_cpus = match (kind, named) {
+            (Kind::OneLevel, Some(MethodName::Chebyshev)) => Some("chebyshev"),
+            (Kind::OneLevel, _) => Some("cg"),
+            (Kind::Multigrid, Some(MethodName::Mgcg)) => Some("mgcg"),
+            _ => None,
+        };
+        if let (Some(method), Some(gpu)) = (on_cpus, line.gpu) {
             return Err(Refusal::Line(Contradiction::OnGpu { method, gpu }));
         }
         let stopping = problem.defaults();

@@ -31,8 +31,8 @@ struct sums_of_columns {
     // On a multiprocessor: with more, what a thread has does not fit, and it waits for its own memory. (With 4 of f32, 1e4 ×
     // 1e4 took 159 µs instead of 145.)
     static constexpr int blocks = sizeof(T) == 8 ? 2 : 3;
-    // Of wide matrices f32 has twice the sums: then neighbouring threads have 256 bytes of a row, and not 128, of which
-    // those of a row that begins anywhere lie in two lines. (1e4 × 1e4 f16 57 µs instead of 62 on an H200.)
+    // Of wide matrices a thread has twice the sums of f32: then neighbouring threads have 64 elements of a row, and not 32,
+    // of which those of a row that begins anywhere lie in two lines. (1e4 × 1e4 f16 57 µs instead of 63 on an H200.)
     static constexpr int wide_sums = sizeof(T) == 4 && !two ? 32 : 16;
     static constexpr int wide_blocks = sizeof(storage) == 4 && !two ? 2 : blocks;
 
@@ -140,7 +140,6 @@ struct sums_of_columns {
     }
 
   private:
-
     // If some terms of a leaf are infinite or NaN, what they make of a sum, and true: no other changes it then. Of f64,
     // where adding all terms exactly takes long.
     static __device__ bool add_special(warp_accumulator<F>& sum, const storage* x, const storage* y, u32 rows, u64 step) {

@@ -1,8 +1,8 @@
 // Reductions of the columns of matrices, as they lie: memory is read once. Leaves are counted from a column's top, so it
 // gives the bits of a reduction of its own.
 //
-// A kernel, `reduce_columns`, does one of three things; another one, `reduce_columns_at_once`, the first and the third, and of
-// sums, `reduce_wide_columns` does the first of wide matrices.
+// A kernel, `reduce_columns`, does one of three things; another one, `reduce_columns_at_once`, the first and the third; and
+// `reduce_wide_columns` the first, of sums of wide matrices.
 //
 // `do_parts`: a block takes parts of neighbouring columns, and goes down them by tiles of `ways` rows. A part has 2048 rows,
 // one leaf; where there are no leaves, so few that as many blocks as can be resident have some. A thread has `vector`

@@ -549,11 +549,11 @@ mod tests {
             ),
             (
                 "laplace2d --method mgcg --backend cuda",
-                "--method mgcg is for CPUs only: it does not go with --backend cuda",
+                "mgcg runs on CPUs only: it does not go with --backend cuda",
             ),
             (
                 "laplace2d --method cg --backend cuda",
-                "--method cg is for CPUs only: it does not go with --backend cuda",
+                "cg runs on CPUs only: it does not go with --backend cuda",
             ),
             (
                 "laplace2d --method chebyshev --max-cycles 3",
@@ -585,7 +585,7 @@ mod tests {
             ),
             (
                 "laplace3d --method chebyshev --device 0",
-                "--method chebyshev is for CPUs only: it does not go with --device",
+                "chebyshev runs on CPUs only: it does not go with --device",
             ),
             (
                 "laplace3d --tolerance 1e-4",

@@ -298,18 +298,8 @@ impl Method {
                 Err(because) => Refusal::File(Contradiction::Space(because)),
             });
         }
-        let named = line.method.or(file.method);
-        let on_cpus = match (kind, named) {
-            (Kind::OneLevel, Some(MethodName::Chebyshev)) => Some("chebyshev"),
-            (Kind::OneLevel, _) => Some("cg"),
-            (Kind::Multigrid, Some(MethodName::Mgcg)) => Some("mgcg"),
-            _ => None,
-        };
-        if let (Some(method), Some(gpu)) = (on_cpus, line.gpu) {
-            return Err(Refusal::Line(Contradiction::OnGpu { method, gpu }));
-        }
         let stopping = problem.defaults();
-        Ok(match kind {
+        let method = match kind {
             Kind::Jacobi => Self::Jacobi {
                 tolerance: or(line.tolerance, file.tolerance, stopping.tolerance),
                 max_sweeps: or(line.max_sweeps, file.max_sweeps, stopping.max_sweeps),
@@ -336,7 +326,23 @@ impl Method {
                     _ => OneLevel::Gradients,
                 },
             },
-        })
+        };
+        match line.gpu {
+            Some(gpu) if !method.is_on_gpus() => {
+                let method = method.name();
+                Err(Refusal::Line(Contradiction::OnGpu { method, gpu }))
+            }
+            _ => Ok(method),
+        }
+    }
+
+    /// Whether GPUs take part.
+    fn is_on_gpus(&self) -> bool {
+        match self {
+            Self::Jacobi { .. } => true,
+            Self::Multigrid { outer, .. } => *outer != Outer::Gradients,
+            Self::OneLevel { .. } => false,
+        }
     }
 }
 

@@ -78,6 +78,7 @@ struct waits_for {
 // As `spin` below; `who` is like `waits_for`.
 template <int looks = 1, class Done, class Who, class Seen>
 __device__ inline bool spin_for(Done done, u32 what, Who who, const void* word, u64 expected, Seen seen) {
+    static_assert(looks > 0 && 16 % looks == 0, "counts meet what is done every 16 and 256 looks");
     if (done()) return true;
     // Without a world nobody could tell.
     if (crosswarp_world.record == nullptr) {
@@ -123,7 +124,6 @@ __device__ inline bool spin_for(Done done, u32 what, Who who, const void* word, 
 // `everyone`) is gone. `seen()` is what to report. `looks`: how often it looks before it counts, a power of two up to 16.
 template <int looks = 1, class Done, class Seen>
 __device__ inline bool spin(Done done, u32 what, int peer, const void* word, u64 expected, Seen seen) {
-    static_assert(looks > 0 && 16 % looks == 0, "counts meet what is done every 16 and 256 looks");
     return detail::spin_for<looks>(done, what, detail::waits_for{peer}, word, expected, seen);
 }
 

@@ -30,7 +30,7 @@ int main() {
     std::vector<long> values(count * n);
     for (size_t i = 0; i < values.size(); ++i) values[i] = 1000000 * me + (long)i;
     CUDA(cudaMemcpy(a, values.data(), values.size() * sizeof(long), cudaMemcpyHostToDevice));
-    nvshmem_barrier_all();
+    meet_with_copies();
 
     // Without a stream.
     nvshmem_long_put(b, a, count, right);
@@ -136,7 +136,7 @@ int main() {
     nvshmem_barrier_all();
     unsigned char *c = symmetric<unsigned char>(64 * n), *d = symmetric<unsigned char>(64);
     CUDA(cudaMemset(c, 1 << me, 64 * n));
-    nvshmem_barrier_all();
+    meet_with_copies();
     CHECK_EQ(nvshmem_uchar_or_reducescatter(NVSHMEM_TEAM_WORLD, d, c, 64), 0);
     CHECK_EQ(host(d, 64)[63], (1 << n) - 1);
     CHECK_EQ(nvshmem_uchar_sum_reduce(NVSHMEM_TEAM_WORLD, d, c, 64), 0);
@@ -144,7 +144,7 @@ int main() {
     __half *h = symmetric<__half>(32), *k = symmetric<__half>(32);
     std::vector<__half> halves(32, __float2half(1.5f * (me + 1)));
     CUDA(cudaMemcpy(h, halves.data(), 64, cudaMemcpyHostToDevice));
-    nvshmem_barrier_all();
+    meet_with_copies();
     CHECK_EQ(nvshmemx_half_sum_reduce_on_stream(NVSHMEM_TEAM_WORLD, k, h, 32, stream), 0);
     CUDA(cudaStreamSynchronize(stream));
     CHECK_EQ(__half2float(host(k, 32)[31]), 1.5f * n * (n + 1) / 2);
@@ -154,7 +154,7 @@ int main() {
     const int ones[] = {1, me, 10};
     CUDA(cudaMemcpy(source, ones, 12, cudaMemcpyHostToDevice));
     CUDA(cudaMalloc(&who, 5 * sizeof(int)));
-    nvshmem_barrier_all();
+    meet_with_copies();
     nvshmem_team_t teams[20];
     for (auto &team : teams) CHECK_EQ(nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, 0, 1, n, nullptr, 0, &team), 0);
     for (auto &team : teams) {

@@ -29,7 +29,7 @@ int main() {
     std::vector<double> whole(n * n_pes + 2), other(whole.size());
     for (size_t i = 0; i < whole.size(); ++i) whole[i] = (double)(i * 7 % 31);
     CUDA(cudaMemcpy(a, whole.data() + me * n, (n + 2) * sizeof(double), cudaMemcpyHostToDevice));
-    nvshmem_barrier_all();
+    meet_with_copies();
     for (int sweep = 1; sweep <= sweeps; ++sweep) {
         step<<<1, 256>>>(a, b, n, signals, sweep, me == 0, me == n_pes - 1);
         std::swap(a, b);

@@ -47,6 +47,9 @@ const SOURCES: [Source<'static>; 7] = [
 /// Room of each of the two symmetric arrays: the longest payload for eight PEs, in the widest type.
 const BYTES: usize = 8 * 3008 * 8;
 
+/// Of the collectives of a grid: more than 1 MiB, with an odd end.
+const GRID_FLOATS: usize = 300_001;
+
 const SCOPES: [(&str, u32); 3] = [("thread", 1), ("warp", 32), ("block", 128)];
 
 /// What kernels named VERB_SCOPE_TYPE are about, for each scope.
@@ -220,9 +223,12 @@ fn suite(pe: &Pe, device: Device) {
         done(name);
     }
     let function = kernels.get("collectives_grid");
-    for n in [100u64, 40_000] {
+    let many = heap.alloc::<f32>(GRID_FLOATS).unwrap();
+    let more = heap.alloc::<f32>(GRID_FLOATS).unwrap();
+    let (a_at, b_at) = (heap.address_of(&many, me), heap.address_of(&more, me));
+    for n in [100, 40_000, GRID_FLOATS as u64] {
         let launch = Launch::new(&function).grid(4).block(128);
-        // SAFETY: the parameters are (float*, float*, u64, grid_state*, u32*); n floats fit.
+        // SAFETY: the parameters are (float*, float*, u64, grid_state*, u32*); GRID_FLOATS fit.
         unsafe { world.launch_together(launch, &stream, (a_at, b_at, n, &state, &errors)) }
             .unwrap();
         done("collectives_grid");
@@ -266,7 +272,8 @@ fn suite(pe: &Pe, device: Device) {
 fn gives_up(pe: &Pe, device: Device) {
     let module = Module::compile(&device, &SIGNALS).unwrap();
     let stream = Stream::new(&device).unwrap();
-    let limit = Duration::from_millis(50);
+    // Long enough for the sum below, beside whatever else the machine does.
+    let limit = Duration::from_secs(3);
     let world = DeviceWorld::new(pe, device, Some(64 << 20), Some(limit)).unwrap();
     world.install(&module).unwrap();
     let words = world.heap().alloc::<u64>(64).unwrap();
@@ -285,8 +292,25 @@ fn gives_up(pe: &Pe, device: Device) {
         (pe.my_pe(), 12345, 3)
     );
     assert_eq!(errors.to_vec(&stream).unwrap()[0], 0);
-    // The record is cleared: the world goes on.
+    // The record is cleared: the world goes on, also with a sum that waits often.
     world.synchronize(&stream).unwrap();
+    pe.barrier().unwrap();
+    let (n, pes) = ((4 << 20) + 3, pe.n_pes());
+    let source = world.heap().alloc::<f32>(n).unwrap();
+    let total = world.heap().alloc::<f32>(n).unwrap();
+    let value = |pe: usize, i: usize| (pe * 100 + i % 97) as f32;
+    let mine: Vec<f32> = (0..n).map(|i| value(pe.my_pe(), i)).collect();
+    world.put(&stream, &source, &mine, pe.my_pe()).unwrap();
+    pe.barrier().unwrap();
+    world
+        .sum_on_stream(&stream, world.everyone(), &total, &source)
+        .unwrap();
+    world.synchronize(&stream).unwrap();
+    let mut seen = vec![0.0; n];
+    world.get(&stream, &mut seen, &total, pe.my_pe()).unwrap();
+    let of_all = |i| (0..pes).map(|pe| value(pe, i)).sum::<f32>();
+    let wrong = (0..n).find(|&i| seen[i] != of_all(i));
+    assert_eq!(wrong, None, "a sum after a wait that gave up");
     pe.barrier().unwrap();
 }
 

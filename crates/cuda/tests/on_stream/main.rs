@@ -12,8 +12,8 @@ mod support;
 use bytemuck::Pod;
 use case::{Case, value};
 use crosswarp_cuda::{
-    Arch, Buffer, Device, DeviceNumber, DeviceWorld, DeviceWorldError, Graph, Launch, Options,
-    Source, Stream,
+    Arch, Buffer, Device, DeviceNumber, DeviceSym, DeviceWorld, DeviceWorldError, Graph, Launch,
+    Options, Source, Stream,
 };
 use crosswarp_shmem::op::{self, ReduceOp};
 use crosswarp_shmem::{Cmp, Pe, SignalOp};
@@ -21,6 +21,9 @@ use support::{
     LIMIT, as_process, as_processes, compiles, on_all_gpus, on_gpus_of_hosts, on_hosts, on_one_gpu,
     verbs_with,
 };
+
+/// Of large broadcasts: enough for shares, and odd.
+const BROADCAST_BYTES: usize = (4 << 20) + 99;
 
 impl Case<'_> {
     /// Ring: puts and gets from and to private and symmetric memory, plain and strided, and signals.
@@ -171,14 +174,9 @@ impl Case<'_> {
 
     /// Broadcasts of which more than two PEs pull shares, of odd lengths, in place and not; and one to an odd place, which
     /// the root pushes.
-    fn large_broadcasts(&self) {
+    fn large_broadcasts(&self, dest: &DeviceSym<u8>, source: &DeviceSym<u8>) {
         let (world, stream, pes) = (self.world, self.stream, self.members.len());
-        let most = (4 << 20) + 99;
-        let heap = world.heap();
-        let (source, dest) = (
-            heap.alloc::<u8>(most).unwrap(),
-            heap.alloc::<u8>(most).unwrap(),
-        );
+        let most = BROADCAST_BYTES;
         let of = |pe: usize| (0..most).map(move |i| value(pe, i) as u8);
         let untouched = vec![77; most];
         for root in [0, 1, pes - 1] {
@@ -191,10 +189,10 @@ impl Case<'_> {
             ] {
                 let root = root % pes;
                 let what = format!("broadcast of {n} from {first} of rank {root}");
-                self.fill(&source, &of(self.me()).collect::<Vec<_>>());
-                self.fill(&dest, &untouched);
+                self.fill(source, &of(self.me()).collect::<Vec<_>>());
+                self.fill(dest, &untouched);
                 self.meet(&what);
-                let to = if in_place { &source } else { &dest };
+                let to = if in_place { source } else { dest };
                 let (there, here) = (to.range(first..first + n), source.range(first..first + n));
                 world
                     .broadcast_on_stream(stream, self.team, there, here, root)
@@ -212,8 +210,6 @@ impl Case<'_> {
                 self.meet(&what);
             }
         }
-        heap.free(dest).unwrap();
-        heap.free(source).unwrap();
     }
 
     /// Sums large enough to go through slots by stores alone, of odd lengths, in place and not.
@@ -322,10 +318,10 @@ fn suite(pe: &Pe, device: Device) {
     case.one_sided();
     case.strided();
     case.collectives();
-    case.large_broadcasts();
     case.large_sums();
     case.graph();
     teams(pe, &world, &stream);
+    large_broadcasts(pe, &world, &stream);
     two_worlds(pe, device, &world, &stream);
     mixed_worlds(pe, device, &world, &stream);
 }
@@ -338,10 +334,10 @@ fn suite_over_hosts(pe: &Pe, device: Device) {
     case.one_sided();
     case.strided();
     case.collectives();
-    case.large_broadcasts();
     case.large_sums();
     case.graph();
     teams(pe, &world, &stream);
+    large_broadcasts(pe, &world, &stream);
 }
 
 /// A team of every second PE, from the host and in a user's kernel; the others go on meanwhile.
@@ -395,6 +391,31 @@ fn teams(pe: &Pe, world: &DeviceWorld<'_>, stream: &Stream) {
     assert!(
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.team(1, 1, n))).is_err()
     );
+}
+
+/// Of all PEs, and of all but the first, where a rank is not the PE's number.
+fn large_broadcasts(pe: &Pe, world: &DeviceWorld<'_>, stream: &Stream) {
+    let n = pe.n_pes();
+    let heap = world.heap();
+    let dest = heap.alloc::<u8>(BROADCAST_BYTES).unwrap();
+    let source = heap.alloc::<u8>(BROADCAST_BYTES).unwrap();
+    Case::of_all(world, stream).large_broadcasts(&dest, &source);
+    if n > 1 {
+        let team = world.team(1, 1, n - 1).unwrap();
+        if let Some(team) = &team {
+            let case = Case {
+                pe,
+                world,
+                stream,
+                team,
+                members: (1..n).collect(),
+            };
+            case.large_broadcasts(&dest, &source);
+        }
+    }
+    pe.barrier().unwrap();
+    heap.free(dest).unwrap();
+    heap.free(source).unwrap();
 }
 
 /// A second world beside the first, with its own heap and modules; both at work at the same time, in

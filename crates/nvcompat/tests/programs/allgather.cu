@@ -18,7 +18,7 @@ int main() {
     for (size_t i = 0; i < n; ++i) values[i] = make_int4(me, (int)i, me * 1000 + (int)i, -1);
     CUDA(cudaMalloc(&mine, n * sizeof(int4)));
     CUDA(cudaMemcpy(mine, values.data(), n * sizeof(int4), cudaMemcpyHostToDevice));
-    nvshmem_barrier_all();
+    meet_with_copies();
     gather<<<1, 32>>>(all, mine, n, signals);
     CUDA(cudaDeviceSynchronize());
     const auto got = host(all, n * n_pes);

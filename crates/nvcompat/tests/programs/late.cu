@@ -35,8 +35,7 @@ int main() {
         }
         auto send = (int (*)(int *, int, uint64_t *))dlsym(library, "late_send");
         CUDA(cudaMemset(signal, 0, 8));
-        CUDA(cudaDeviceSynchronize());
-        nvshmem_barrier_all();
+        meet_with_copies();
         CHECK_EQ(send(dest, 100 * round + me, signal), 0);
         CHECK_EQ(host(dest, n)[left], 100 * round + left);
         nvshmem_barrier_all();

@@ -47,8 +47,7 @@ template <class T, class Kernel> static void qp(const char *name, Kernel kernel,
     CUDA(cudaMemset(signals, 0, 16));
     fill(s, me);
     fill(a + 7 * width, me + 100);
-    CUDA(cudaDeviceSynchronize());
-    nvshmem_barrier_all();
+    meet_with_copies();
     kernel<<<1, threads>>>(a, s, to, signals, pair);
     CUDA(cudaDeviceSynchronize());
     nvshmem_barrier_all();
@@ -135,6 +134,7 @@ int main() {
     nvshmemx_team_uniqueid_t mine[3];
     for (auto &id : mine) CHECK_EQ(nvshmemx_team_get_uniqueid(&id), 0);
     if (me == 0) CUDA(cudaMemcpy(ids, mine, sizeof(mine), cudaMemcpyHostToDevice));
+    CUDA(cudaDeviceSynchronize());
     CHECK_EQ(nvshmem_uint64_broadcast(NVSHMEM_TEAM_WORLD, ids + 3, ids, 3, 0), 0);
     const auto common = host(ids + 3, 3);
     nvshmem_barrier_all();
@@ -174,7 +174,7 @@ int main() {
     std::vector<double2> values(k);
     for (size_t i = 0; i < k; ++i) values[i] = make_double2(i == 0 ? 2.5 : (int)(i % n) == me ? 100.0 + i : 1.0 * me, 1000.0 * me + i);
     CUDA(cudaMemcpy(from, values.data(), k * sizeof(double2), cudaMemcpyHostToDevice));
-    nvshmem_barrier_all();
+    meet_with_copies();
     maxloc<<<1, 96>>>(to, from, k);
     CUDA(cudaDeviceSynchronize());
     const auto greatest = host(to, k);

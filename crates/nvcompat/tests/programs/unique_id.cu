@@ -34,7 +34,7 @@ static void world(int rank, int n, const std::string &file) {
     int *source = (int *)nvshmem_malloc(4), *dest = (int *)nvshmem_malloc(4);
     const int value = 5 + rank;
     CUDA(cudaMemcpy(source, &value, 4, cudaMemcpyHostToDevice));
-    nvshmem_barrier_all();
+    meet_with_copies();
     sum<<<1, 32>>>(dest, source);
     CUDA(cudaDeviceSynchronize());
     CHECK_EQ(host(dest, 1)[0], 5 * n + n * (n - 1) / 2);

@@ -187,8 +187,9 @@ shared_structures! {
         pub(crate) GONE_ANY: usize = "gone_any": "int" = 0;
         /// 1 + the PE that ends all waits, because it failed or because this PE takes its world down.
         pub(crate) GONE_END: usize = "gone_end": "int" = 1;
-        /// From here on a word per PE: not 0 if it has left, and what it sent has arrived.
-        pub(crate) GONE_SINGLE: usize = "gone_single": "int" = 2;
+        /// From here on a word per PE, and before it, at `anyone` and `everyone`, the words of waits for those: 1 + the PE
+        /// that has left, and what it sent has arrived, so that such a wait can not end; the first, if there are several.
+        pub(crate) GONE_FOR: usize = "gone_for": "int" = 4;
         /// A collective in a word: below this bit its size in bytes.
         pub(crate) COLLECTIVE_DETAIL_BIT: u32 = "collective_detail_bit": "int" = 40;
         /// Below this bit the root, or what is combined; from it on the kind.

@@ -151,7 +151,7 @@ struct arrival_of {
     const rendezvous& m;
     int rank;
     __device__ int name() const { return t.pe(rank); }
-    __device__ int gone() const { return gone_pe(name()); }
+    __device__ int gone() const { return gone_for_peer(name()); }
     // Whether it is there for another collective: its arrival may be that of one; or a unit of this rendezvous shows that
     // the PE sends its payload in slots, and so no arrival. `word`: what shows it.
     __device__ bool differs(u64& word) const {

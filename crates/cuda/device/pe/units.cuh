@@ -129,7 +129,7 @@ template <int batch> struct senders_of {
     __device__ int rank() const { return (int)((u64)(unit() - slots_of(t, m.number, 0)) / (u64)small_units); }
     __device__ int name() const { return t.pe(rank()); }
     __device__ int gone() {
-        int pe = gone_pe(name());
+        int pe = gone_for_peer(name());
         if (pe < 0) turn = (turn + 1) % batch;
         return pe;
     }
@@ -210,7 +210,7 @@ struct root_and_other {
     __device__ int rank() const { return is_other() ? other : root; }
     __device__ int name() const { return t.pe(rank()); }
     __device__ int gone() {
-        const int pe = gone_pe(name());
+        const int pe = gone_for_peer(name());
         if (pe < 0) turn = !turn;
         return pe;
     }

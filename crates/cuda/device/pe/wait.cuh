@@ -16,31 +16,14 @@ __device__ inline bool given_up() {
     return crosswarp_world.gave_up != nullptr && load_volatile(crosswarp_world.gave_up) != 0;
 }
 
-// The PE because of which a wait for `pe` alone is hopeless, or -1. The host writes the list (see `gone_any`), for
-// whoever looks now and then, as it is far away.
-__device__ inline int gone_pe(int pe) {
+// The PE because of which a wait for `peer` (a PE, `anyone` or `everyone`) is hopeless, or -1. The host writes the list (see
+// `gone_any`), for whoever looks now and then, as it is far away. (A loop here over the PEs made long code, behind which the
+// end of a wait lay far from its looks: that cost a signal 20 ns a way, a barrier 2 %.)
+__device__ inline int gone_for_peer(int peer) {
     const u32* gone = crosswarp_world.gone;
     if (gone == nullptr || load_volatile(gone + gone_any) == 0) return -1;
-    u32 end = load_volatile(gone + gone_end);
-    if (end != 0) return (int)end - 1;
-    return load_volatile(gone + gone_single + pe) != 0 ? pe : -1;
-}
-
-// The same for `peer` that may also be `anyone` or `everyone`. Apart from `gone_pe`, because its loop makes long code,
-// which costs a barrier 2 %; not unrolled, it costs solves on the chips of two GPUs 7 %.
-__device__ inline int gone_peer(int peer) {
-    const u32* gone = crosswarp_world.gone;
-    if (gone == nullptr || load_volatile(gone + gone_any) == 0) return -1;
-    u32 end = load_volatile(gone + gone_end);
-    if (end != 0) return (int)end - 1;
-    if (peer >= 0) return load_volatile(gone + gone_single + peer) != 0 ? peer : -1;
-    int first = -1, left = 0;
-    for (int pe = 0; pe < n_pes(); ++pe) {
-        if (load_volatile(gone + gone_single + pe) == 0) continue;
-        if (first < 0) first = pe;
-        ++left;
-    }
-    return peer == everyone || left >= n_pes() - 1 ? first : -1;
+    const u32 end = load_volatile(gone + gone_end);
+    return (int)(end != 0 ? end : load_volatile(gone + gone_for + peer)) - 1;
 }
 
 // Says what was waited for; the first to give up is the one reported.
@@ -70,7 +53,7 @@ namespace detail {
 struct waits_for {
     int peer;
     __device__ int name() const { return peer; }
-    __device__ int gone() const { return gone_peer(peer); }
+    __device__ int gone() const { return gone_for_peer(peer); }
     // Whether something came that shows that the wait can not end; it is then reported.
     __device__ bool mismatch() const { return false; }
 };

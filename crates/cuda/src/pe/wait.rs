@@ -20,7 +20,7 @@ use crate::driver::error::CudaError;
 use crate::driver::memory::{Buffer, PinnedBuffer};
 use crate::driver::stream::Stream;
 use crate::layout::{
-    EVERYONE, GONE_ANY, GONE_END, GONE_SINGLE, RECORD_COMPLETE, RECORD_NONE, WAIT_REMOTE,
+    ANYONE, EVERYONE, GONE_ANY, GONE_END, GONE_FOR, RECORD_COMPLETE, RECORD_NONE, WAIT_REMOTE,
     WAIT_RENDEZVOUS, WAIT_VALUE, WaitRecord,
 };
 use crate::pe::collective::CollectiveWord;
@@ -170,6 +170,11 @@ struct WaitMemory {
     gone: PinnedBuffer<u32>,
 }
 
+/// Of the list of PEs that are gone, the word of waits for `ANYONE` or `EVERYONE`.
+fn word_for(peer: i32) -> usize {
+    GONE_FOR - peer.unsigned_abs() as usize
+}
+
 impl WaitMemory {
     fn state(&self) -> &AtomicU32 {
         // SAFETY: one word of the record, aligned, alive as long as `self`; kernels change it with atomics and the host
@@ -183,9 +188,21 @@ impl WaitMemory {
         unsafe { AtomicU32::from_ptr((self.gone.address() as *mut u32).add(word)) }
     }
 
-    /// Tells kernels: release, so that who sees `GONE_ANY` sees what is behind it.
-    fn tell(&self, word: usize, value: u32) {
-        self.gone(word).store(value, Ordering::Release);
+    /// Tells kernels that `pe` has left; called by one thread only. Release, so that who sees `GONE_ANY` sees what is
+    /// behind it.
+    fn tell_left(&self, pe: usize) {
+        let tell = |word: usize, because: usize| {
+            self.gone(word).store(because as u32 + 1, Ordering::Release);
+        };
+        tell(GONE_FOR + pe, pe);
+        let n_pes = self.gone.len() - GONE_FOR;
+        let has_left = |&pe: &usize| self.gone(GONE_FOR + pe).load(Ordering::Relaxed) != 0;
+        let left: Vec<usize> = (0..n_pes).filter(has_left).collect();
+        tell(word_for(EVERYONE), left[0]);
+        // All others.
+        if left.len() == n_pes - 1 {
+            tell(word_for(ANYONE), left[0]);
+        }
         self.gone(GONE_ANY).store(1, Ordering::Release);
     }
 
@@ -246,7 +263,7 @@ impl Watcher {
                 };
                 for pe in (0..membership.n_pes()).filter(|&pe| pe != me) {
                     if over(pe, membership.has_left(pe) || left.left(pe)) {
-                        memory.tell(GONE_SINGLE + pe, 1);
+                        memory.tell_left(pe);
                     }
                 }
                 let failed = membership.failed();
@@ -299,7 +316,7 @@ impl Waits {
         let memory = Arc::new(WaitMemory {
             record: PinnedBuffer::zeroed(device, 1)?,
             gave_up,
-            gone: PinnedBuffer::zeroed(device, GONE_SINGLE + pe.n_pes())?,
+            gone: PinnedBuffer::zeroed(device, GONE_FOR + pe.n_pes())?,
         });
         let watcher = match pe.n_pes() {
             1 => None,

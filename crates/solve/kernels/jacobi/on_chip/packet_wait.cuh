@@ -18,7 +18,7 @@ __device__ __forceinline__ bool wait_for_packets(Look look, Missing missing, u32
             if (start == 0) start = nanoseconds();
             over = given_up();
             // A solve takes every PE to its end.
-            int gone = looks % 16384 == 0 ? gone_peer(everyone) : -1;
+            int gone = looks % 16384 == 0 ? gone_for_peer(everyone) : -1;
             if (!over && (gone >= 0 || (limit != 0 && nanoseconds() - start > limit))) {
                 give_up(wait_value, everyone, word, generation, load_volatile(word) >> 32, gone);
                 over = true;

@@ -13,8 +13,10 @@ constexpr int box_thread_rows = 4;
 constexpr int box_pass_warps = 10;
 // Most relaxations of a launch.
 constexpr int box_most_steps = 2;
-// Planes of the residual that are kept for the next level's right side.
-constexpr int box_residual_planes = 3;
+// Planes of the residual that are kept: three for the next level's right side, and the one that is made meanwhile.
+constexpr int box_residual_planes = 4;
+// Numbers of each column that a block keeps.
+constexpr int box_column_numbers = 8;
 // Threads of a block of other kernels.
 constexpr int box_threads = 128;
 // Most points of the coarsest level that a lane solves for.
@@ -65,14 +67,22 @@ struct alignas(8) box_pass {
     // The planes that this PE computes; arrays have these and some more.
     i32 plane_start;
     i32 plane_end;
-    // Rows, and planes, of which all couplings are the same, with others on both sides.
-    i32 calm_rows[2];
-    i32 calm_planes[2];
     // The coarse planes that this PE computes.
     i32 coarse_start;
     i32 coarse_end;
+    // Columns, rows and planes of which all couplings are the same, with others on both sides: where they begin and end.
+    i32 calm[6];
+    // What of a row of these does not depend on the column: across, to the row before, behind, the plane before, behind,
+    // excess.
+    double calm_row[6];
+    // Along each axis, the weights of the coarse points before and behind one of these that lies between two.
+    double calm_weights[6];
+    // The coupling of all these to all neighbours, if all factors are powers of two; else 0.
+    double even_coupling;
+    // 1 / the diagonal of all these.
+    double calm_inverse;
 };
-static_assert(sizeof(box_pass) == 256, "size of box_pass");
+static_assert(sizeof(box_pass) == 376, "size of box_pass");
 static_assert(CROSSWARP_OFFSET(box_pass, before) == 0, "box_pass::before");
 static_assert(CROSSWARP_OFFSET(box_pass, after) == 8, "box_pass::after");
 static_assert(CROSSWARP_OFFSET(box_pass, right_side) == 16, "box_pass::right_side");
@@ -98,9 +108,12 @@ static_assert(CROSSWARP_OFFSET(box_pass, measured) == 216, "box_pass::measured")
 static_assert(CROSSWARP_OFFSET(box_pass, planes) == 220, "box_pass::planes");
 static_assert(CROSSWARP_OFFSET(box_pass, plane_start) == 224, "box_pass::plane_start");
 static_assert(CROSSWARP_OFFSET(box_pass, plane_end) == 228, "box_pass::plane_end");
-static_assert(CROSSWARP_OFFSET(box_pass, calm_rows) == 232, "box_pass::calm_rows");
-static_assert(CROSSWARP_OFFSET(box_pass, calm_planes) == 240, "box_pass::calm_planes");
-static_assert(CROSSWARP_OFFSET(box_pass, coarse_start) == 248, "box_pass::coarse_start");
-static_assert(CROSSWARP_OFFSET(box_pass, coarse_end) == 252, "box_pass::coarse_end");
+static_assert(CROSSWARP_OFFSET(box_pass, coarse_start) == 232, "box_pass::coarse_start");
+static_assert(CROSSWARP_OFFSET(box_pass, coarse_end) == 236, "box_pass::coarse_end");
+static_assert(CROSSWARP_OFFSET(box_pass, calm) == 240, "box_pass::calm");
+static_assert(CROSSWARP_OFFSET(box_pass, calm_row) == 264, "box_pass::calm_row");
+static_assert(CROSSWARP_OFFSET(box_pass, calm_weights) == 312, "box_pass::calm_weights");
+static_assert(CROSSWARP_OFFSET(box_pass, even_coupling) == 360, "box_pass::even_coupling");
+static_assert(CROSSWARP_OFFSET(box_pass, calm_inverse) == 368, "box_pass::calm_inverse");
 
 }  // namespace crosswarp

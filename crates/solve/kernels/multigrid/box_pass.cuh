@@ -7,7 +7,8 @@
 // have are computed again at the margins of a tile; what comes out is the same as in passes over the whole level, one after
 // the other (`wavefront.rs`). Operations as in `space/operator.rs` and `space/transfer.rs`, in the same order.
 //
-// Most rows and planes are the same, and far from the sides (`calm`): there couplings stay in registers.
+// Most rows and planes are the same, and far from the sides (`calm`): their couplings are the launch's arguments. Where those
+// to all neighbours are the same power of two, too (`even`), a point's sum takes one product.
 //
 // Source of the idea: as of `pass.cuh`; planes that stream by: Micikevicius, "3D finite difference computation on GPUs using
 // CUDA", GPGPU-2, 2009.
@@ -23,7 +24,11 @@ constexpr int box_tile_y = box_pass_warps * box_thread_rows;
 constexpr int box_pass_threads = box_pass_warps * box_tile_x;
 
 // Of the lines of a level.
-enum box_line { line_before, line_after, line_excess, line_mass, line_free, line_parts };
+enum box_line { line_before, line_after, line_excess, line_mass, line_free };
+// What a block keeps of its columns: these numbers, 1 / the diagonal in calm rows, and the weights of the coarse columns
+// before and behind.
+enum box_column { column_inverse = line_free + 1, column_left, column_right, column_numbers };
+static_assert(column_numbers == box_column_numbers, "shared memory of a block");
 
 // What of a row of points does not depend on the column.
 struct box_row {
@@ -35,11 +40,6 @@ struct box_couplings {
     box_row row;
     double inverse;
 };
-
-// Whether `number` is a power of two, far from the ends of the range.
-__device__ inline bool is_power_of_two(double number) {
-    return number >= 1e-30 && number < 1e30 && (__double_as_longlong(number) & ((1ll << 52) - 1)) == 0;
-}
 
 // A number of point `at` of an axis.
 __device__ __forceinline__ double line_number(const box_pass& g, int axis, int part, int at) {
@@ -102,8 +102,9 @@ __device__ __forceinline__ void weights_beside(const box_pass& g, int at, double
 }
 
 // The next level's right side at a point, with the weights of what is around it. `at(x, y, z)`: the residual of a point of
-// this level, by its distance. Rows and planes with weight 0 are not asked for.
-template <class At>
+// this level, by its distance. Rows and planes with weight 0 are not asked for; `all`: there are none, so that nothing waits
+// for a comparison.
+template <bool all = false, class At>
 __device__ __forceinline__ double box_restrict(const double (&columns)[2], const double (&rows)[3], const double (&planes)[3],
                                                At at) {
     double sum[3];
@@ -115,11 +116,31 @@ __device__ __forceinline__ double box_restrict(const double (&columns)[2], const
 #pragma unroll
             for (int z = 0; z < 3; ++z) {
                 const double weight = rows[y] * planes[z];
-                if (weight != 0.0) sum[x] += weight * at(x - 1, y - 1, z - 1);
+                if (all || weight != 0.0) sum[x] += weight * at(x - 1, y - 1, z - 1);
             }
         }
     }
     return sum[1] + (columns[0] * sum[0] + columns[1] * sum[2]);
+}
+
+// Where a thread finds its first row, the same in the columns beside it, and the rows before and behind its own: in the planes
+// in memory. At the ends of a tile there are margins that nobody needs.
+struct box_around {
+    double* own;
+    const double *west, *east, *north, *south;
+};
+
+// An address that the compiler knows nothing about, so that an element's takes one instruction.
+template <class T> __device__ __forceinline__ T* opaque(T* at) {
+    asm("" : "+l"(at));
+    return at;
+}
+
+// Reads what is needed later, and does not leave it to the compiler when.
+__device__ __forceinline__ double read_now(const double* at) {
+    double value;
+    asm volatile("ld.global.f64 %0, [%1];" : "=d"(value) : "l"(at) : "memory");
+    return value;
 }
 
 // A thread's part of a block's way through the planes.
@@ -130,51 +151,47 @@ template <int steps, class Work> struct box_walk {
     const int nx, ny, nz, stride;
     const bool wrap_x, wrap_y, wrap_z;
     const int start, measured;
-    const bool restricts, then, measures_early, measures_late;
+    const bool restricts, then;
     // Planes, and points on each side of the own ones; an even number of these.
     const int margin, side;
     const int own_x, rows_left, own_y;
-    // Planes before each step, by parity; the residual, by planes; what is measured: see `box_pass_shared`.
-    double *const memory, *const residuals, *const squares;
+    // Numbers of the columns; planes before each step, by parity; the residual, by planes; what is measured: see
+    // `box_pass_shared`.
+    double *const columns, *const memory, *const residuals, *const squares;
     // The thread's column, its first row, in the tile and in the level.
     const int lane, first, x, y;
     const bool there;
     const int column;
     // The planes of the block, and those that it begins and ends with.
     const int z0, z1, top, bottom;
-    // By row: whether it keeps its values, has no row before it, or behind it, is this block's to write, and where it is.
+    // By row: whether it keeps its values, has no row before it, or behind it, is this block's to write, and where the
+    // thread's point of it lies in a plane.
     u32 held = 0, no_north = 0, no_south = 0, own = 0;
-    int row[per];
-    // Along x; in what lies between coarse columns, with the weights of those.
-    double x_before, x_after, x_excess, x_mass, to_left = 0.0, to_right = 0.0;
-    bool x_free, between, calm_rows;
-    // Of the coarse point that the thread restricts to, if there is one: where its residuals and its value lie.
-    bool restricts_one = false;
-    int residual_at = 0, coarse_at = 0;
-    double coarse_columns[2]{}, coarse_rows[3]{};
+    u32 at_row[per];
+    bool x_free, between, calm_rows, even;
+    // The coarse point that the thread restricts to, if there is one, whether the rows around it are calm, and where its
+    // residuals and its value lie.
+    bool restricts_one = false, restricts_calm = false;
+    int coarse_x = 0, coarse_y = 0, residual_at = 0, coarse_at = 0;
     // The coarse column that this one, or the one before it, takes from; none: −1.
     int taken;
-    box_couplings calm_here{};
-    // Where those to all neighbours are the same power of two, for the whole warp: that power; else 0.
-    double calm_coupling = 0.0;
-    double calm_left = 0.0, calm_right = 0.0;
     // The own points of the plane before the two in memory, for each step; those of the plane that a step just wrote.
     double above[steps + 1][per], fresh[steps + 1][per];
-    // Where the newest plane begins; the right side of the one before it, and of those before that; what was asked for of
-    // the next.
-    i64 newest = 0;
+    // The right side of the plane before the newest, and of those before that; what was asked for of the next.
     double b[steps + 1][per], next_b[per], next_u[per];
+    // And of the coarse rows, the first of which is that of the thread's first row, in the coarse plane there, or before it,
+    // and behind it.
+    double next_c[per / 2 + 1][2];
 
     __device__ __forceinline__ box_walk(const box_pass& g, double* memory)
         : g(g), nx(g.size[0]), ny(g.size[1]), nz(g.size[2]), stride(nx + 2),
           wrap_x(g.wraps[0]), wrap_y(g.wraps[1]), wrap_z(g.wraps[2]),
           start(Work::start(g)), measured(Work::measured(g)), restricts(Work::restricts(g)),
-          then(restricts || measured == steps), measures_early(steps > 0 && measured == 0),
-          measures_late(measured >= 0 && !measures_early),
+          then(restricts || measured == steps),
           margin(steps + (restricts ? 2 : then ? 1 : 0)), side((margin + 1) / 2 * 2),
           own_x(wide - 2 * side), rows_left(high - 2 * side),
           own_y(measured >= 0 ? rows_left / leaf_rows * leaf_rows : rows_left),
-          memory(memory), residuals(memory + (steps + 1) * 2 * high * wide),
+          columns(memory), memory(memory + column_numbers * wide), residuals(this->memory + (steps + 1) * 2 * high * wide),
           squares(residuals + box_residual_planes * (high - (steps + 2) / 2 * 4 + 1) * wide),
           lane(threadIdx.x % wide), first(threadIdx.x / wide * per),
           x(int(blockIdx.x) * own_x - side + lane), y(int(blockIdx.y) * own_y - side + first),
@@ -185,54 +202,34 @@ template <int steps, class Work> struct box_walk {
 #pragma unroll
         for (int k = 0; k < per; ++k) {
             const int at = y + k;
-            row[k] = wrap_y ? wrapped(at, ny) : min(max(at, 0), ny - 1);
+            at_row[k] = row(k) * stride + column + 1;
             const bool beyond = !wrap_y && (at < 0 || at >= ny);
-            if (beyond || of(1, line_free, row[k]) == 0.0) held |= 1u << k;
+            if (beyond || of(1, line_free, row(k)) == 0.0) held |= 1u << k;
             if (!wrap_y && at <= 0) no_north |= 1u << k;
             if (!wrap_y && at >= ny - 1) no_south |= 1u << k;
             if (own_column && first + k >= side && first + k < side + own_y && at < ny) own |= 1u << k;
         }
-        x_before = of(0, line_before, column);
-        x_after = of(0, line_after, column);
-        x_excess = of(0, line_excess, column);
-        x_mass = of(0, line_mass, column);
         x_free = of(0, line_free, column) != 0.0;
         between = column & 1;
-        if (between && start >= start_corrected) {
-            to_left = read(g.weights[0] + (column >> 1));
-            to_right = read(g.weights[0] + g.coarse_size[0] + (column >> 1));
-        }
+        keep_numbers();
         const int behind = (column + 1) >> 1;
         taken = behind < g.coarse_size[0] ? behind : wrap_x ? 0 : -1;
-        calm_rows = g.calm_planes[0] < g.calm_planes[1] && y >= g.calm_rows[0] && y + per <= g.calm_rows[1];
-        if (calm_rows) {
-            calm_here = couplings_at(g, column, row[0], g.calm_planes[0]);
-            if (start >= start_corrected) {
-                // Those of a row between two coarse ones.
-                calm_left = read(g.weights[1] + (row[0] >> 1));
-                calm_right = read(g.weights[1] + g.coarse_size[1] + (row[0] >> 1));
-            }
-        }
-        // As `Even::of` of `space/row.rs`.
-        const box_row& of_row = calm_here.row;
-        const double along = of_row.across * x_before, beside = x_mass * of_row.north;
-        const bool same = x_before == x_after && of_row.south == of_row.north && of_row.up == of_row.north &&
-                          of_row.down == of_row.north && along == beside;
-        const bool even = calm_rows && same && x_excess == 0.0 && of_row.excess == 0.0 && is_power_of_two(of_row.across) &&
-                          is_power_of_two(x_before) && is_power_of_two(x_mass) && is_power_of_two(of_row.north);
-        if (__all_sync(0xffffffffu, even && x_free && there)) calm_coupling = along;
+        calm_rows = calm_from(1) < calm_to(1);
+#pragma unroll
+        for (int k = 0; k < per; ++k) calm_rows = calm_rows && ((held >> k & 1) || is_calm(1, y + k));
+        // Lane 0 has no lane before it that has its coarse column.
+        const bool alike = there && is_calm(0, column) && !(between && lane == 0);
+        even = __all_sync(0xffffffffu, calm_rows && alike && g.even_coupling != 0.0);
         if (restricts) {
             static_assert(box_tile_x * box_tile_y / 4 <= box_pass_threads, "a thread for each coarse point of a tile");
             const int at_x = threadIdx.x % (own_x / 2), at_y = threadIdx.x / (own_x / 2);
-            const int i = int(blockIdx.x) * (own_x / 2) + at_x, j = int(blockIdx.y) * (own_y / 2) + at_y;
-            restricts_one = at_y < own_y / 2 && i < g.coarse_size[0] && j < g.coarse_size[1];
-            if (restricts_one) {
-                weights_beside(g, i, coarse_columns);
-                weights_around(g, 1, j, coarse_rows);
-            }
+            coarse_x = int(blockIdx.x) * (own_x / 2) + at_x;
+            coarse_y = int(blockIdx.y) * (own_y / 2) + at_y;
+            restricts_calm = is_calm_around(1, coarse_y);
+            restricts_one = at_y < own_y / 2 && coarse_x < g.coarse_size[0] && coarse_y < g.coarse_size[1];
             // Rows are kept from the one before the own ones on.
             residual_at = (2 * at_y + 1) * wide + side + 2 * at_x;
-            coarse_at = j * (g.coarse_size[0] + 2) + i + 1;
+            coarse_at = coarse_y * (g.coarse_size[0] + 2) + coarse_x + 1;
         }
 #pragma unroll
         for (int s = 0; s <= steps; ++s) {
@@ -241,17 +238,38 @@ template <int steps, class Work> struct box_walk {
         }
 #pragma unroll
         for (int k = 0; k < per; ++k) next_b[k] = next_u[k] = 0.0;
+#pragma unroll
+        for (int i = 0; i <= per / 2; ++i) next_c[i][0] = next_c[i][1] = 0.0;
     }
 
     __device__ __forceinline__ double of(int axis, int part, int at) const { return line_number(g, axis, part, at); }
     __device__ __forceinline__ bool plane_free(int z) const { return of(2, line_free, z) != 0.0; }
-    __device__ __forceinline__ bool is_calm(int z) const {
-        return calm_rows && z >= g.calm_planes[0] && z < g.calm_planes[1];
+    __device__ __forceinline__ int calm_from(int axis) const { return g.calm[2 * axis]; }
+    __device__ __forceinline__ int calm_to(int axis) const { return g.calm[2 * axis + 1]; }
+    __device__ __forceinline__ bool is_calm(int axis, int at) const { return at >= calm_from(axis) && at < calm_to(axis); }
+    // Whether the points before and behind coarse point `at` are.
+    __device__ __forceinline__ bool is_calm_around(int axis, int at) const {
+        return is_calm(axis, 2 * at - 1) && is_calm(axis, 2 * at + 1);
     }
-    // Where the point of row k lies in a plane. Calm rows come one after the other.
-    template <bool calm> __device__ __forceinline__ int offset(int k) const {
-        return (calm ? row[0] + k : row[k]) * stride + column + 1;
+    // A number of the thread's column.
+    __device__ __forceinline__ double number(int which) const { return columns[which * wide + lane]; }
+    // Takes down what `number` says. The first warp; the others see it behind the first `__syncthreads`.
+    __device__ __forceinline__ void keep_numbers() {
+        if (first > 0) return;
+#pragma unroll
+        for (int part = 0; part <= line_free; ++part) columns[part * wide + lane] = of(0, part, column);
+        const i64 kind = calm_from(2) < calm_to(2) ? read(g.inverse_of + ((i64)calm_from(2) * ny + calm_from(1))) : 0;
+        columns[column_inverse * wide + lane] = read(g.inverses + (kind * nx + column));
+        if (start < start_corrected) return;
+        const int j = column >> 1;
+        columns[column_left * wide + lane] = between ? read(g.weights[0] + j) : 0.0;
+        columns[column_right * wide + lane] = between ? read(g.weights[0] + g.coarse_size[0] + j) : 0.0;
     }
+    // Of a calm row.
+    __device__ __forceinline__ box_row calm_row() const {
+        return {g.calm_row[0], g.calm_row[1], g.calm_row[2], g.calm_row[3], g.calm_row[4], g.calm_row[5]};
+    }
+    __device__ __forceinline__ int row(int k) const { return wrap_y ? wrapped(y + k, ny) : min(max(y + k, 0), ny - 1); }
     // A step more each, which planes there are a step less on both sides.
     __device__ __forceinline__ bool reaches(int s, int z) const {
         return wrap_z ? z >= top + s && z < bottom - s : z >= max(z0 - margin + s, 0) && z < min(z1 + margin - s, nz);
@@ -262,92 +280,97 @@ template <int steps, class Work> struct box_walk {
         return memory + ((2 * s + (z & 1)) * high + first) * wide + lane;
     }
     __device__ __forceinline__ double* residual_plane(int z) const {
-        return residuals + (z + 2 * box_residual_planes) % box_residual_planes * (rows_left + 1) * wide;
+        static_assert((box_residual_planes & (box_residual_planes - 1)) == 0, "a plane's number modulo that of planes");
+        return residuals + (z & (box_residual_planes - 1)) * (rows_left + 1) * wide;
     }
 
     // What the first step finds in plane z, to `fresh`.
-    template <bool calm> __device__ __forceinline__ void begin(int z) {
-        const int inside = calm ? z : plane_of(z);
-        if (start == start_correction) {
-#pragma unroll
-            for (int k = 0; k < per; ++k) fresh[0][k] = 0.0;
-        } else {
-#pragma unroll
-            for (int k = 0; k < per; ++k) fresh[0][k] = next_u[k];
-        }
+    __device__ __forceinline__ void begin(int z) {
+        const int inside = plane_of(z);
+        start_with_field();
         if (start >= start_corrected) {
-            double by[per];
-            if constexpr (calm) {
-                correct_calm(z, by);
-            } else {
-                const bool plane_held = !plane_free(inside);
+            const bool plane_held = !plane_free(inside);
 #pragma unroll
-                for (int k = 0; k < per; ++k) {
-                    // The same for the whole warp.
-                    if (plane_held || (held >> k & 1)) continue;
-                    by[k] = box_correction(g, taken, row[k], inside);
-                    const double before = __shfl_up_sync(0xffffffffu, by[k], 1);
-                    // The lane before has the coarse column before, if there is such a lane.
-                    if (between) by[k] = to_left * (lane > 0 ? before : box_correction(g, column >> 1, row[k], inside)) + to_right * by[k];
-                    fresh[0][k] += x_free ? by[k] : 0.0 * by[k];
-                }
-            }
-            if constexpr (calm) {
-#pragma unroll
-                for (int k = 0; k < per; ++k) {
-                    double before = __shfl_up_sync(0xffffffffu, by[k], 1);
-                    if (between && lane == 0) before = box_correction(g, column >> 1, row[k], z);
-                    if (between) by[k] = to_left * before + to_right * by[k];
-                    if (!x_free) by[k] = 0.0 * by[k];
-                    fresh[0][k] += by[k];
-                }
+            for (int k = 0; k < per; ++k) {
+                // The same for the whole warp.
+                if (plane_held || (held >> k & 1)) continue;
+                double by = box_correction(g, taken, row(k), inside);
+                double before = __shfl_up_sync(0xffffffffu, by, 1);
+                // The lane before has the coarse column before, if there is such a lane.
+                if (between && lane == 0) before = box_correction(g, column >> 1, row(k), inside);
+                if (between) by = number(column_left) * before + number(column_right) * by;
+                fresh[0][k] += x_free ? by : 0.0 * by;
             }
         }
 #pragma unroll
         for (int k = 0; k < per; ++k) fresh[0][k] = there ? fresh[0][k] : 0.0;
     }
-    // As `box_correction`, of all rows, the first of which is a coarse one's.
-    __device__ __forceinline__ void correct_calm(int z, double (&by)[per]) const {
+    __device__ __forceinline__ void start_with_field() {
+#pragma unroll
+        for (int k = 0; k < per; ++k) fresh[0][k] = start == start_correction ? 0.0 : next_u[k];
+    }
+    // The same in a calm plane, of rows that are calm or held.
+    template <bool even> __device__ __forceinline__ void begin_calm(int z) {
+        start_with_field();
+        if (start < start_corrected) return;
+        double by[per];
+        correct_calm(z & 1, by);
+#pragma unroll
+        for (int k = 0; k < per; ++k) {
+            double before = __shfl_up_sync(0xffffffffu, by[k], 1);
+            if (!even && between && lane == 0) before = box_correction(g, column >> 1, row(k), z);
+            const double left = even ? g.calm_weights[0] : number(column_left);
+            const double right = even ? g.calm_weights[1] : number(column_right);
+            if (between) by[k] = left * before + right * by[k];
+            if (!even && !x_free) by[k] = 0.0 * by[k];
+            if (!(held >> k & 1)) fresh[0][k] += by[k];
+            if (!even && !there) fresh[0][k] = 0.0;
+        }
+    }
+    // As `box_correction`, of all rows, the first of which is a coarse one's; `deep`: of a plane between two coarse ones.
+    __device__ __forceinline__ void correct_calm(bool deep, double (&by)[per]) const {
         static_assert(per % 2 == 0, "pairs of rows");
+        const double* rows = g.calm_weights + 2;
+        const double left = deep ? g.calm_weights[4] : 1.0, right = g.calm_weights[5];
+#pragma unroll
+        for (int i = 0; i < per / 2; ++i) {
+            const double(&upper)[2] = next_c[i], (&lower)[2] = next_c[i + 1];
+            by[2 * i] = 0.0 + left * upper[0];
+            if (deep) by[2 * i] += right * upper[1];
+            double sum = 0.0 + rows[0] * left * upper[0];
+            if (deep) sum += rows[0] * right * upper[1];
+            sum += rows[1] * left * lower[0];
+            if (deep) sum += rows[1] * right * lower[1];
+            by[2 * i + 1] = sum;
+        }
+    }
+    // Asks for what `correct_calm` takes for plane z.
+    __device__ __forceinline__ void ask_correction(int z) {
+        if (!calm_rows || z < 0 || z >= nz || taken < 0) return;
         const int j = z >> 1, under = j + 1 < g.coarse_size[2] ? j + 1 : 0;
-        const bool deep = z & 1, some = taken >= 0;
-        const double* const upper = g.correction + (j * g.coarse_plane + max(taken, 0) + 1);
-        const double* const lower = g.correction + (under * g.coarse_plane + max(taken, 0) + 1);
-        const double left = deep ? read(g.weights[2] + j) : 1.0, right = deep ? read(g.weights[2] + g.coarse_size[2] + j) : 0.0;
-        double above[2]{}, below[2];
+        const double* from = g.correction + (taken + 1);
 #pragma unroll
         for (int i = 0; i <= per / 2; ++i) {
-            const int at = (row[0] >> 1) + i, offset = (at < g.coarse_size[1] ? at : 0) * (g.coarse_size[0] + 2);
-            below[0] = some ? read(upper + offset) : 0.0;
-            below[1] = some && deep ? read(lower + offset) : 0.0;
-            if (i > 0) {
-                double sum = 0.0 + calm_left * left * above[0];
-                if (deep) sum += calm_left * right * above[1];
-                sum += calm_right * left * below[0];
-                if (deep) sum += calm_right * right * below[1];
-                by[2 * i - 1] = sum;
-            }
-            if (i < per / 2) {
-                double sum = 0.0 + left * below[0];
-                if (deep) sum += right * below[1];
-                by[2 * i] = sum;
-            }
-            above[0] = below[0];
-            above[1] = below[1];
+            const int at = (y >> 1) + i;
+            const int offset = (at < g.coarse_size[1] ? max(at, 0) : 0) * (g.coarse_size[0] + 2);
+            next_c[i][0] = read(from + (j * g.coarse_plane + offset));
+            if (z & 1) next_c[i][1] = read(from + (under * g.coarse_plane + offset));
         }
     }
 
-    // Asks for plane z of the field, and the one before it of the right side: half a plane before they are needed.
-    template <bool calm> __device__ __forceinline__ void ask(int z) {
+    // Asks for plane z of the field, and of the correction, and the one before it of the right side: half a plane before they
+    // are needed.
+    __device__ __forceinline__ void ask(int z) {
+        if (start >= start_corrected) ask_correction(z);
         if (z < bottom && (start == start_field || start == start_corrected)) {
-            const double* from = g.before + (calm && z < nz ? newest + g.plane : plane_of(z) * g.plane);
+            const double* from = g.before + plane_of(z) * g.plane;
 #pragma unroll
-            for (int k = 0; k < per; ++k) next_u[k] = read(from + offset<calm>(k));
+            for (int k = 0; k < per; ++k) next_u[k] = read(from + at_row[k]);
         }
         if (z > top && z <= bottom) {
-            const double* from = g.right_side + (calm ? newest : plane_of(z - 1) * g.plane);
+            const double* from = g.right_side + plane_of(z - 1) * g.plane;
 #pragma unroll
-            for (int k = 0; k < per; ++k) next_b[k] = read(from + offset<calm>(k));
+            for (int k = 0; k < per; ++k) next_b[k] = read(from + at_row[k]);
         }
     }
 
@@ -358,35 +381,17 @@ template <int steps, class Work> struct box_walk {
     }
 
     // b − Au of plane z before step s + 1, which goes along it by ω and leaves `fresh`, if it is one that `relaxes`. The
-    // plane behind is `fresh` of step s. `calm`: the plane, and those around it, are all the same, far from the ends.
-    template <bool calm, int s, bool relaxes>
+    // plane behind is `fresh` of step s.
+    template <int s, bool relaxes>
     __device__ __forceinline__ void step(int z, const double (&b)[per], double omega, double (&residual)[per]) {
         const double* from = before_step(s, z);
-        const int inside = calm ? 0 : plane_of(z);
-        const bool no_up = !calm && !wrap_z && z == 0, no_down = !calm && !wrap_z && z == nz - 1;
-        const bool plane_held = !calm && !plane_free(inside);
+        const int inside = plane_of(z);
+        const bool no_up = !wrap_z && z == 0, no_down = !wrap_z && z == nz - 1;
+        const bool plane_held = !plane_free(inside);
         const int west = lane > 0 ? -1 : 0, east = lane < wide - 1 ? 1 : 0;
         double here[per];
 #pragma unroll
         for (int k = 0; k < per; ++k) here[k] = from[k * wide];
-        if (calm && calm_coupling != 0.0) {
-            const double gain = omega * calm_here.inverse;
-            const double north_of_all = first > 0 ? from[-wide] : here[0];
-            const double south_of_all = first < high - per ? from[per * wide] : here[per - 1];
-#pragma unroll
-            for (int k = 0; k < per; ++k) {
-                const double c = here[k];
-                const double north = k > 0 ? here[k > 0 ? k - 1 : 0] : north_of_all;
-                const double south = k < per - 1 ? here[k < per - 1 ? k + 1 : k] : south_of_all;
-                const double along = (from[k * wide + west] - c) + (from[k * wide + east] - c);
-                const double beside = ((north - c) + (south - c)) + ((above[s][k] - c) + (fresh[s][k] - c));
-                const double found = b[k] + calm_coupling * (along + beside);
-                residual[k] = found;
-                if constexpr (relaxes) fresh[s + 1][k] = c + gain * found;
-                above[s][k] = c;
-            }
-            return;
-        }
 #pragma unroll
         for (int k = 0; k < per; ++k) {
             const double c = here[k];
@@ -394,30 +399,71 @@ template <int steps, class Work> struct box_walk {
             double north = k > 0 ? here[k > 0 ? k - 1 : 0] : first > 0 ? from[-wide] : c;
             double south = k < per - 1 ? here[k < per - 1 ? k + 1 : k] : first < high - per ? from[per * wide] : c;
             double up = above[s][k], down = fresh[s][k];
-            box_couplings at = calm_here;
-            if constexpr (!calm) {
-                // At an end of the grid the one on the other side, which couplings of zero make nothing of.
-                if (no_north >> k & 1) north = c;
-                if (no_south >> k & 1) south = c;
-                const double over = up, under = down;
-                up = no_up ? (no_down ? c : under) : over;
-                down = no_down ? (no_up ? c : over) : under;
-                if (!is_calm(z)) at = couplings_at(g, column, row[k], inside);
-            }
-            const box_row& of = at.row;
-            const double along = x_before * (from[k * wide + west] - c) + x_after * (from[k * wide + east] - c);
-            const double beside = (of.north * (north - c) + of.south * (south - c)) + (of.up * (up - c) + of.down * (down - c));
-            const double sum = of.across * (along - x_excess * c) + x_mass * (beside - of.excess * c);
-            double found = b[k] + sum;
+            // At an end of the grid the one on the other side, which couplings of zero make nothing of.
+            if (no_north >> k & 1) north = c;
+            if (no_south >> k & 1) south = c;
+            const double over = up, under = down;
+            up = no_up ? (no_down ? c : under) : over;
+            down = no_down ? (no_up ? c : over) : under;
+            box_couplings at = {calm_row(), number(column_inverse)};
+            if (!calm_rows || !is_calm(2, z)) at = couplings_at(g, column, row(k), inside);
+            double found = b[k] + sum_around(at.row, c, from[k * wide + west], from[k * wide + east], north, south, up, down);
             if (!x_free) found = found * 0.0;
             double after = c + (omega * at.inverse) * found;
-            if (!calm && (plane_held || (held >> k & 1))) {
+            if (plane_held || (held >> k & 1)) {
                 found = 0.0;
                 after = c;
             }
             residual[k] = there ? found : 0.0;
             if constexpr (relaxes) fresh[s + 1][k] = there ? after : 0.0;
             above[s][k] = c;
+        }
+    }
+    // −Au at a point.
+    __device__ __forceinline__ double sum_around(const box_row& of, double c, double west, double east, double north,
+                                                 double south, double up, double down) const {
+        const double along = number(line_before) * (west - c) + number(line_after) * (east - c);
+        const double beside = (of.north * (north - c) + of.south * (south - c)) + (of.up * (up - c) + of.down * (down - c));
+        return of.across * (along - number(line_excess) * c) + number(line_mass) * (beside - of.excess * c);
+    }
+    // `step` in a calm plane, of rows that are calm or held. `at`: where the plane begins in memory.
+    template <bool even, int s, bool relaxes>
+    __device__ __forceinline__ void step_calm(const box_around& from, int at, const double (&b)[per], double omega,
+                                              double (&residual)[per]) {
+        const double gain = omega * (even ? g.calm_inverse : number(column_inverse));
+        double here[per], west[per], east[per];
+#pragma unroll
+        for (int k = 0; k < per; ++k) {
+            here[k] = from.own[at + k * wide];
+            west[k] = from.west[at + k * wide];
+            east[k] = from.east[at + k * wide];
+        }
+        const double north_of_all = from.north[at], south_of_all = from.south[at];
+#pragma unroll
+        for (int k = 0; k < per; ++k) {
+            const double c = here[k], up = above[s][k], down = fresh[s][k];
+            const double north = k > 0 ? here[k > 0 ? k - 1 : 0] : north_of_all;
+            const double south = k < per - 1 ? here[k < per - 1 ? k + 1 : k] : south_of_all;
+            double found;
+            if constexpr (even) {
+                const double along = (west[k] - c) + (east[k] - c);
+                const double beside = ((north - c) + (south - c)) + ((up - c) + (down - c));
+                found = b[k] + g.even_coupling * (along + beside);
+            } else {
+                found = b[k] + sum_around(calm_row(), c, west[k], east[k], north, south, up, down);
+                if (!x_free) found = found * 0.0;
+            }
+            residual[k] = even || there ? found : 0.0;
+            if constexpr (relaxes) fresh[s + 1][k] = even || there ? c + gain * found : 0.0;
+            above[s][k] = c;
+        }
+        // The same for the whole warp.
+        if (held == 0) return;
+#pragma unroll
+        for (int k = 0; k < per; ++k) {
+            if (!(held >> k & 1)) continue;
+            residual[k] = 0.0;
+            if constexpr (relaxes) fresh[s + 1][k] = even || there ? here[k] : 0.0;
         }
     }
     // Where a step does not reach plane z.
@@ -432,18 +478,21 @@ template <int steps, class Work> struct box_walk {
 #pragma unroll
         for (int k = 0; k < per; ++k) {
             const int at = first + k - side;
-            if (at >= 0 && at < own_y) squares[at * wide + lane] = residual[k];
+            if (at >= 0 && at < own_y) squares_of(z)[at * wide + lane] = residual[k];
         }
     }
+    // What is measured of plane z.
+    __device__ __forceinline__ double* squares_of(int z) const { return squares + (z & 1) * (high / leaf_rows * leaf_rows) * wide; }
     // Adds up the squares of what was kept of plane z, over the rows of each leaf.
     __device__ __forceinline__ void add_squares(int z) const {
         if (z < z0 || z >= z1) return;
         const int bands = own_y / leaf_rows, all = (ny + leaf_rows - 1) / leaf_rows;
-        for (int t = threadIdx.x; t < bands * own_x; t += box_pass_threads) {
+        // Not the first warps: some of these restrict, too, and share their scheduler with more warps.
+        for (int t = (threadIdx.x + box_pass_threads - 64) % box_pass_threads; t < bands * own_x; t += box_pass_threads) {
             const int band = t / own_x, at = t % own_x, column = int(blockIdx.x) * own_x + at;
             const int of_level = int(blockIdx.y) * bands + band, rows = min(leaf_rows, ny - of_level * leaf_rows);
             if (column >= nx || rows <= 0) continue;
-            const double* from = squares + band * leaf_rows * wide + side + at;
+            const double* from = squares_of(z) + band * leaf_rows * wide + side + at;
             double sum = -0.0;
             if (rows == leaf_rows) {
 #pragma unroll
@@ -460,42 +509,60 @@ template <int steps, class Work> struct box_walk {
         if (2 * j < z0 || 2 * j >= z1 || (done & 1) != int(2 * j + 1 < nz)) return;
         if (!restricts_one) return;
         const double* planes[3] = {residual_plane(2 * j - 1), residual_plane(2 * j), residual_plane(2 * j + 1)};
-        double weights[3];
-        weights_around(g, 2, j, weights);
         auto at = [&](int x, int y, int z) { return planes[z + 1][residual_at + y * wide + x]; };
-        g.coarse_right_side[j * g.coarse_plane + coarse_at] = box_restrict(coarse_columns, coarse_rows, weights, at);
+        double* to = g.coarse_right_side + (j * g.coarse_plane + coarse_at);
+        const double* calm = g.calm_weights;
+        double columns[2] = {calm[1], calm[0]};
+        if (!is_calm_around(0, coarse_x)) weights_beside(g, coarse_x, columns);
+        if (restricts_calm && is_calm_around(2, j)) {
+            const double rows[3] = {calm[3], 1.0, calm[2]}, planes[3] = {calm[5], 1.0, calm[4]};
+            *to = box_restrict<true>(columns, rows, planes, at);
+        } else {
+            double rows[3], planes[3];
+            weights_around(g, 1, coarse_y, rows);
+            weights_around(g, 2, j, planes);
+            *to = box_restrict(columns, rows, planes, at);
+        }
     }
 
     // Step s of plane now − s.
-    template <bool calm, int s> __device__ __forceinline__ void relax(int now) {
+    template <int s> __device__ __forceinline__ void relax(int now) {
         const int z = now - s;
-        if (!calm && !reaches(s, z)) return pass_by(s - 1, z);
+        if (!reaches(s, z)) return pass_by(s - 1, z);
         if (s == 1 && start == start_zero) {
-            const int inside = calm ? 0 : plane_of(z);
-            const bool plane_held = !calm && !plane_free(inside);
+            const int inside = plane_of(z);
+            const bool plane_held = !plane_free(inside);
 #pragma unroll
             for (int k = 0; k < per; ++k) {
-                const bool keeps = !calm && (plane_held || (held >> k & 1));
-                const double inverse = calm || is_calm(z) ? calm_here.inverse : couplings_at(g, column, row[k], inside).inverse;
+                const bool keeps = plane_held || (held >> k & 1), calm = calm_rows && is_calm(2, z);
+                const double inverse = calm ? number(column_inverse) : couplings_at(g, column, row(k), inside).inverse;
                 fresh[s][k] = keeps || !there ? 0.0 : (g.omega[0] * inverse) * b[0][k];
             }
         } else {
             double residual[per];
-            step<calm, s - 1, true>(z, b[s - 1], g.omega[s - 1], residual);
+            step<s - 1, true>(z, b[s - 1], g.omega[s - 1], residual);
             if (measured == s - 1) keep_to_measure(z, residual);
         }
         if (s < steps || then) write(s, z);
-        if (s == steps && z >= z0 && z < z1) {
-            double* to = g.after + (newest - s * g.plane);
+        if (s == steps && z >= z0 && z < z1) put(g.after + plane_of(z) * g.plane);
+    }
+    // Writes the own points of the last step's new plane.
+    __device__ __forceinline__ void put(double* to) const {
+        to = opaque(to);
 #pragma unroll
-            for (int k = 0; k < per; ++k) {
-                if (own >> k & 1) to[offset<calm>(k)] = fresh[s][k];
-            }
+        for (int k = 0; k < per; ++k) {
+            if (own >> k & 1) to[at_row[k]] = fresh[steps][k];
         }
     }
-
-    // Up to where all have read what was kept of the plane before.
-    template <bool calm> __device__ __forceinline__ void first_half(int now) {
+    __device__ __forceinline__ void keep_residual(double* plane, const double (&residual)[per]) const {
+#pragma unroll
+        for (int k = 0; k < per; ++k) {
+            const int at = first + k - side + 1;
+            if (at >= 0 && at <= own_y) plane[at * wide + lane] = residual[k];
+        }
+    }
+    // The right sides that are known move to the next step.
+    __device__ __forceinline__ void pass_on() {
 #pragma unroll
         for (int s = steps; s > 0; --s) {
 #pragma unroll
@@ -503,27 +570,107 @@ template <int steps, class Work> struct box_walk {
         }
 #pragma unroll
         for (int k = 0; k < per; ++k) b[0][k] = next_b[k];
-        if (start != start_zero && (calm || now < bottom)) {
-            begin<calm>(now);
+    }
+
+    // What is done of plane `now`, and of those behind it with the steps behind the first.
+    __device__ __forceinline__ void go(int now) {
+        finish(now);
+        pass_on();
+        if (start != start_zero && now < bottom) {
+            begin(now);
             write(0, now);
         }
-        if constexpr (steps >= 1) relax<calm, 1>(now);
-    }
-    template <bool calm> __device__ __forceinline__ void second_half(int now) {
-        ask<calm>(now + 1);
-        if constexpr (steps >= 2) relax<calm, 2>(now);
-        if (!then) return;
+        if constexpr (steps >= 1) relax<1>(now);
+        ask(now + 1);
+        if constexpr (steps >= 2) relax<2>(now);
         const int z = now - steps - 1;
-        if (!calm && !reaches(steps + 1, z)) return pass_by(steps, z);
+        if (then && !reaches(steps + 1, z)) {
+            pass_by(steps, z);
+        } else if (then) {
+            double residual[per];
+            step<steps, false>(z, b[steps], 0.0, residual);
+            if (measured == steps) keep_to_measure(z, residual);
+            if (restricts) keep_residual(residual_plane(z), residual);
+        }
+        meet();
+    }
+    // Makes what the planes before have left to be made.
+    __device__ __forceinline__ void finish(int now) const {
+        if (measured >= 0) add_squares(now - measured - 2);
+        if (restricts) restrict_behind(now - steps - 2);
+    }
+    // Each step has read its planes of before, and written its new one; what was kept of the residual is there, and what was
+    // kept of the plane before has been read. Warps come to the same barrier from different loops, as many times.
+    __device__ __forceinline__ void meet() const { asm volatile("bar.sync 0;" ::: "memory"); }
+
+    // The same of a calm plane of parity `odd`, which begins with element `plane`, where all planes under way are calm, too,
+    // and all steps reach theirs. `from`: the first of the planes before step 1.
+    template <bool even, int odd> __device__ __forceinline__ void go_calm(int now, const box_around& from, i64 plane) {
+        constexpr int plane_size = high * wide;
+        finish(now);
+        pass_on();
+        auto keep = [&](int s, int parity) {
+#pragma unroll
+            for (int k = 0; k < per; ++k) from.own[(2 * s + parity) * plane_size + k * wide] = fresh[s][k];
+        };
         double residual[per];
-        step<calm, steps, false>(z, b[steps], 0.0, residual);
-        if (measured == steps) keep_to_measure(z, residual);
-        if (!restricts) return;
-        double* to = residual_plane(z) + lane;
+        if (start != start_zero) {
+            begin_calm<even>(now);
+            keep(0, odd);
+        }
+        if constexpr (steps >= 1) {
+            if (start == start_zero) {
+                const double gain = g.omega[0] * (even ? g.calm_inverse : number(column_inverse));
+#pragma unroll
+                for (int k = 0; k < per; ++k) fresh[1][k] = (held >> k & 1) || (!even && !there) ? 0.0 : gain * b[0][k];
+            } else {
+                step_calm<even, 0, true>(from, (1 - odd) * plane_size, b[0], g.omega[0], residual);
+                if (measured == 0) keep_to_measure(now - 1, residual);
+            }
+            if (1 < steps || then) keep(1, 1 - odd);
+            if (steps == 1 && now - 1 >= z0 && now - 1 < z1) put(g.after + (plane - g.plane));
+        }
+        if (start >= start_corrected) ask_correction(now + 1);
+        const double *u = opaque(g.before + (plane + g.plane)), *right_side = opaque(g.right_side + plane);
 #pragma unroll
         for (int k = 0; k < per; ++k) {
-            const int at = first + k - side + 1;
-            if (at >= 0 && at <= own_y) to[at * wide] = residual[k];
+            if (start == start_field || start == start_corrected) next_u[k] = read_now(u + at_row[k]);
+            next_b[k] = read_now(right_side + at_row[k]);
+        }
+        // The compiler would ask behind the steps, just before it is needed.
+        __syncwarp();
+        if constexpr (steps >= 2) {
+            step_calm<even, 1, true>(from, (2 + odd) * plane_size, b[1], g.omega[1], residual);
+            if (measured == 1) keep_to_measure(now - 2, residual);
+            if (then) keep(2, odd);
+            if (now - 2 >= z0 && now - 2 < z1) put(g.after + (plane - 2 * g.plane));
+        }
+        if (then) {
+            constexpr int parity = (odd + steps + 1) % 2;
+            step_calm<even, steps, false>(from, (2 * steps + parity) * plane_size, b[steps], 0.0, residual);
+            const int z = now - steps - 1;
+            if (measured == steps) keep_to_measure(z, residual);
+            if (restricts) keep_residual(residual_plane(z), residual);
+        }
+        meet();
+    }
+    // All planes from `now` to `end`, of these. `even`: the warp's columns are, too.
+    template <bool even> __device__ __forceinline__ void go_calm(int& now, int end) {
+        static_assert(steps <= 2, "go_calm has two");
+        double* const own = memory + first * wide + lane;
+        const box_around from = {own, own - (lane > 0), own + (lane < wide - 1), first > 0 ? own - wide : own,
+                                 own + (first < high - per ? per : per - 1) * wide};
+        i64 plane = now * g.plane;
+#pragma unroll 1
+        while (now < end) {
+            if ((now & 1) == 0) {
+                go_calm<even, 0>(now, from, plane);
+                plane += g.plane;
+                if (++now == end) break;
+            }
+            go_calm<even, 1>(now, from, plane);
+            plane += g.plane;
+            ++now;
         }
     }
 };
@@ -531,30 +678,23 @@ template <int steps, class Work> struct box_walk {
 template <int steps, class Work = as_launched> __device__ __forceinline__ void run_box_pass(const box_pass& g) {
     extern __shared__ double memory[];
     box_walk<steps, Work> walk(g, memory);
-    walk.template ask<false>(walk.top);
-    // Where all planes under way are calm, and every step reaches its own.
-    const int calm_from = max(max(walk.top, walk.z0 - walk.margin) + steps + 1, g.calm_planes[0]) + steps + 1;
-    const int calm_to = min(walk.bottom, g.calm_planes[1]);
-    for (int now = walk.top; now < walk.z1 + steps + 3; ++now) {
-        const bool calm = walk.calm_rows && now >= calm_from && now < calm_to;
-        walk.newest = now * g.plane;
-        if (walk.measures_late) walk.add_squares(now - walk.measured - 2);
-        if (walk.restricts) walk.restrict_behind(now - steps - 2);
-        if (calm) {
-            walk.template first_half<true>(now);
+    walk.ask(walk.top);
+    // What the first warp has kept of the columns is there.
+    __syncthreads();
+    // Where all planes under way are calm, the next one is there, and every step reaches its own.
+    const int calm_from = max(max(walk.top, walk.z0 - walk.margin) + steps + 1, walk.calm_from(2)) + steps + 1;
+    const int calm_to = walk.calm_rows ? min(walk.bottom, walk.calm_to(2)) - 1 : 0, end = walk.z1 + steps + 3;
+    int now = walk.top;
+#pragma unroll 1
+    while (now < end) {
+        if (now < calm_from || now >= calm_to) {
+            walk.go(now);
+            ++now;
+        } else if (walk.even) {
+            walk.template go_calm<true>(now, calm_to);
         } else {
-            walk.template first_half<false>(now);
+            walk.template go_calm<false>(now, calm_to);
         }
-        // Between what reads the residuals, or squares, that were kept and what writes them.
-        if (walk.measured >= 0 || walk.restricts) __syncthreads();
-        if (walk.measures_early) walk.add_squares(now - 1);
-        if (calm) {
-            walk.template second_half<true>(now);
-        } else {
-            walk.template second_half<false>(now);
-        }
-        // Each step has read its planes of before, and written its new one.
-        __syncthreads();
     }
 }
 

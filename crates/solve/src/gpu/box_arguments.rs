@@ -19,8 +19,10 @@ namespace crosswarp {
         pub(crate) PASS_WARPS: usize = "box_pass_warps": "int" = 10;
         /// Most relaxations of a launch.
         pub(crate) MOST_STEPS: usize = "box_most_steps": "int" = 2;
-        /// Planes of the residual that are kept for the next level's right side.
-        pub(crate) RESIDUAL_PLANES: usize = "box_residual_planes": "int" = 3;
+        /// Planes of the residual that are kept: three for the next level's right side, and the one that is made meanwhile.
+        pub(crate) RESIDUAL_PLANES: usize = "box_residual_planes": "int" = 4;
+        /// Numbers of each column that a block keeps.
+        pub(crate) COLUMN_NUMBERS: usize = "box_column_numbers": "int" = 8;
         /// Threads of a block of other kernels.
         pub(crate) BOX_THREADS: usize = "box_threads": "int" = 128;
         /// Most points of the coarsest level that a lane solves for.
@@ -30,7 +32,7 @@ namespace crosswarp {
     /// A pass over a level of a box, or another kernel's work on it. Planes of fields have `plane` elements, of which each
     /// row has one more before its first point and one behind its last; addresses are those of plane 0, which need not be
     /// stored where a PE has some planes only.
-    pub(crate) BoxPass = "box_pass", align 8, size 256, with "": {
+    pub(crate) BoxPass = "box_pass", align 8, size 376, with "": {
         /// The field before; unused where a pass begins with zero or the correction alone.
         0 pub before: u64 = "const double*",
         /// The field after, another array; null if nothing is relaxed.
@@ -72,12 +74,20 @@ namespace crosswarp {
         /// The planes that this PE computes; arrays have these and some more.
         224 pub plane_start: i32 = "i32",
         228 pub plane_end: i32 = "i32",
-        /// Rows, and planes, of which all couplings are the same, with others on both sides.
-        232 pub calm_rows: [i32; 2] = "i32"[2],
-        240 pub calm_planes: [i32; 2] = "i32"[2],
         /// The coarse planes that this PE computes.
-        248 pub coarse_start: i32 = "i32",
-        252 pub coarse_end: i32 = "i32",
+        232 pub coarse_start: i32 = "i32",
+        236 pub coarse_end: i32 = "i32",
+        /// Columns, rows and planes of which all couplings are the same, with others on both sides: where they begin and end.
+        240 pub calm: [i32; 6] = "i32"[6],
+        /// What of a row of these does not depend on the column: across, to the row before, behind, the plane before, behind,
+        /// excess.
+        264 pub calm_row: [f64; 6] = "double"[6],
+        /// Along each axis, the weights of the coarse points before and behind one of these that lies between two.
+        312 pub calm_weights: [f64; 6] = "double"[6],
+        /// The coupling of all these to all neighbours, if all factors are powers of two; else 0.
+        360 pub even_coupling: f64 = "double",
+        /// 1 / the diagonal of all these.
+        368 pub calm_inverse: f64 = "double",
     }
 }
 

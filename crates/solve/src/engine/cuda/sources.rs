@@ -14,7 +14,7 @@ use crate::gpu::arguments::{
     LINE_PASS_THREADS_F64, PLANE_TILE_SHARED_F32, PLANE_TILE_SHARED_F64, SWEEP_THREADS, TILE_WARPS,
 };
 use crate::gpu::box_arguments::{
-    self, BOX_THREADS, PASS_WARPS, RESIDUAL_PLANES, THREAD_ROWS, TILE_X,
+    self, BOX_THREADS, COLUMN_NUMBERS, PASS_WARPS, RESIDUAL_PLANES, THREAD_ROWS, TILE_X,
 };
 use crate::gpu::level_arguments::{self, LEVEL_THREADS, PASS_THREADS, SMALL_SHARED, SMALL_THREADS};
 
@@ -190,10 +190,10 @@ pub(crate) const fn box_pass_shared(steps: usize, then: bool) -> usize {
     let residual_rows = tile_y - (steps + 2) / 2 * 4 + 1;
     let measured_rows = tile_y / LEAF_ROWS * LEAF_ROWS;
     let rows = match then {
-        true => (steps + 1) * 2 * tile_y + RESIDUAL_PLANES * residual_rows + measured_rows,
+        true => (steps + 1) * 2 * tile_y + RESIDUAL_PLANES * residual_rows + 2 * measured_rows,
         false => steps * 2 * tile_y,
     };
-    rows * TILE_X * size_of::<f64>()
+    (rows + COLUMN_NUMBERS) * TILE_X * size_of::<f64>()
 }
 
 /// Passes over levels of boxes.

@@ -68,13 +68,7 @@ impl Operator {
                 inverse_of.push(at);
             }
         }
-        let column = |i: usize| ColumnOf {
-            before: x.before(i),
-            after: x.coupling[i],
-            excess: x.excess[i],
-            mass: x.mass[i],
-            free: free[i],
-        };
+        let column = |i: usize| column_of(x, i);
         let same = same_columns(x);
         Operator {
             inverses,
@@ -129,6 +123,26 @@ impl Operator {
             Some(points) => &points.inverse.row(z)[points.at(0, y)..][..nx],
             None => &self.inverses[self.inverse_of[self.inside(z) * ny + y]][..nx],
         }
+    }
+
+    /// What of row `y` of plane `z` does not depend on the column, of an operator of lines.
+    #[inline(always)]
+    pub(in crate::engine) fn row_of(&self, y: usize, z: usize) -> RowOf {
+        let [_, line_y, line_z] = &self.lines;
+        let [mass_y, mass_z] = [line_y.mass[y], line_z.mass[z]];
+        RowOf {
+            across: mass_y * mass_z,
+            north: mass_z * line_y.before(y),
+            south: mass_z * line_y.coupling[y],
+            up: mass_y * line_z.before(z),
+            down: mass_y * line_z.coupling[z],
+            excess: mass_z * line_y.excess[y] + mass_y * line_z.excess[z],
+        }
+    }
+
+    /// The coupling of point (x, y, z) to all its neighbours, if it is [`Even`].
+    pub(in crate::engine) fn even_coupling(&self, [x, y, z]: [usize; 3]) -> Option<f64> {
+        Even::of(self.row_of(y, z), column_of(&self.lines[0], x)).map(Even::coupling)
     }
 
     /// All rows of 1 / the diagonal of an operator of lines, and which of them is that of a row of points: by z and y.
@@ -243,6 +257,16 @@ impl Operator {
             }
         }
         Dense::of_matrix(matrix, nx, singular)
+    }
+}
+
+fn column_of(x: &Line, i: usize) -> ColumnOf {
+    ColumnOf {
+        before: x.before(i),
+        after: x.coupling[i],
+        excess: x.excess[i],
+        mass: x.mass[i],
+        free: f64::from(u8::from(x.free[i])),
     }
 }
 
@@ -425,7 +449,7 @@ impl WithRightSide<'_> {
     fn row<'r>(&'r self, z: isize, y: usize, around: Around<'r>) -> Option<LineRow<'r>> {
         let operator = self.operator;
         operator.free(z, y)?;
-        let [x, line_y, line_z] = &operator.lines;
+        let [x, line_y, _] = &operator.lines;
         let nx = x.axis.len;
         let k = operator.inside(z);
         let row_of = |y: usize, plane: &'r [f64]| around.row_of(y, operator.stride(), plane);
@@ -435,15 +459,7 @@ impl WithRightSide<'_> {
         let north = beside(y > 0 || wraps, if y > 0 { y - 1 } else { last });
         let south = beside(y < last || wraps, if y < last { y + 1 } else { 0 });
         let (up, down) = (row_of(y, around.up), row_of(y, around.down));
-        let [mass_y, mass_z] = [line_y.mass[y], line_z.mass[k]];
-        let of = RowOf {
-            across: mass_y * mass_z,
-            north: mass_z * line_y.before(y),
-            south: mass_z * line_y.coupling[y],
-            up: mass_y * line_z.before(k),
-            down: mass_y * line_z.coupling[k],
-            excess: mass_z * line_y.excess[y] + mass_y * line_z.excess[k],
-        };
+        let of = operator.row_of(y, k);
         let inner = |row: &'r [f64]| &row[1..nx + 1];
         let row = Row {
             west: &here[..nx],

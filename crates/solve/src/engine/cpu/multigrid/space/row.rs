@@ -2,7 +2,7 @@
 
 /// What of a row of points does not depend on the column.
 #[derive(Clone, Copy)]
-pub(super) struct RowOf {
+pub(in crate::engine) struct RowOf {
     pub across: f64,
     pub north: f64,
     pub south: f64,
@@ -66,6 +66,10 @@ impl Even {
         let none = column.excess == 0.0 && row.excess == 0.0;
         let factors = [row.across, column.before, column.mass, row.north];
         (same && none && factors.into_iter().all(is_power_of_two)).then_some(Even(along))
+    }
+
+    pub fn coupling(self) -> f64 {
+        self.0
     }
 }
 

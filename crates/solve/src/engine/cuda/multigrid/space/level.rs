@@ -248,7 +248,7 @@ impl DeviceLevel {
         let inverses = keep(&inverses.concat())?;
         let size = size_of_lines(&operator.lines);
         let own = shape.own();
-        let calm = |axis: usize| calm_points(&operator.lines[axis]);
+        let calm = Calm::of(level);
         let below = next.map(|next| &next.arguments);
         let coarse = next.map_or(0..0, |next| computed_rows(shape, &next.shape));
         let arguments = BoxPass {
@@ -266,8 +266,11 @@ impl DeviceLevel {
             wraps: operator.lines.each_ref().map(|line| line.axis.wraps.into()),
             plane_start: own.start as i32,
             plane_end: own.end as i32,
-            calm_rows: calm(1),
-            calm_planes: calm(2),
+            calm: calm.points.concat().try_into().expect("two of each axis"),
+            calm_row: calm.row,
+            calm_weights: calm.weights,
+            even_coupling: calm.even_coupling,
+            calm_inverse: calm.inverse,
             coarse_start: coarse.start as i32,
             coarse_end: coarse.end as i32,
             measured: -1,
@@ -439,6 +442,46 @@ fn parts_of(line: &Line) -> Vec<f64> {
 
 fn size_of_lines(lines: &[Line; 3]) -> [i32; 3] {
     lines.each_ref().map(|line| line.axis.len as i32)
+}
+
+/// The points of a level of which all couplings are the same: fields of [`BoxPass`].
+#[derive(Default)]
+struct Calm {
+    points: [[i32; 2]; 3],
+    row: [f64; 6],
+    weights: [f64; 6],
+    even_coupling: f64,
+    inverse: f64,
+}
+
+impl Calm {
+    fn of(level: &Level) -> Calm {
+        let operator = &level.operator;
+        let points = operator.lines.each_ref().map(calm_points);
+        if points.iter().any(|[start, end]| start == end) {
+            return Calm::default();
+        }
+        let first @ [x, y, z] = points.map(|[start, _]| start as usize);
+        let row = operator.row_of(y, z);
+        let mut weights = [0.0; 6];
+        if let Some(Transfer::Lines(of)) = &level.weights {
+            for ((weights, of), [start, end]) in weights.chunks_mut(2).zip(of).zip(points) {
+                // Points between coarse ones have odd numbers.
+                let between = start | 1;
+                if between < end {
+                    let j = between as usize / 2;
+                    weights.copy_from_slice(&[of.left[j], of.right[j]]);
+                }
+            }
+        }
+        Calm {
+            points,
+            row: [row.across, row.north, row.south, row.up, row.down, row.excess],
+            weights,
+            even_coupling: operator.even_coupling(first).unwrap_or(0.0),
+            inverse: operator.inverse(y, z as isize)[x],
+        }
+    }
 }
 
 /// The longest stretch of points, not at an end, that have an equation and are all the same.

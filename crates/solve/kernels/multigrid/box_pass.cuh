@@ -405,12 +405,14 @@ template <int steps, class Work> struct box_walk {
             const double over = up, under = down;
             up = no_up ? (no_down ? c : under) : over;
             down = no_down ? (no_up ? c : over) : under;
+            const bool keeps = plane_held || (held >> k & 1);
             box_couplings at = {calm_row(), number(column_inverse)};
-            if (!calm_rows || !is_calm(2, z)) at = couplings_at(g, column, row(k), inside);
+            // The same for the whole warp.
+            if (!keeps && !(calm_rows && is_calm(2, z))) at = couplings_at(g, column, row(k), inside);
             double found = b[k] + sum_around(at.row, c, from[k * wide + west], from[k * wide + east], north, south, up, down);
             if (!x_free) found = found * 0.0;
             double after = c + (omega * at.inverse) * found;
-            if (plane_held || (held >> k & 1)) {
+            if (keeps) {
                 found = 0.0;
                 after = c;
             }
@@ -534,9 +536,12 @@ template <int steps, class Work> struct box_walk {
             const bool plane_held = !plane_free(inside);
 #pragma unroll
             for (int k = 0; k < per; ++k) {
-                const bool keeps = plane_held || (held >> k & 1), calm = calm_rows && is_calm(2, z);
+                fresh[s][k] = 0.0;
+                // The same for the whole warp.
+                if (plane_held || (held >> k & 1)) continue;
+                const bool calm = calm_rows && is_calm(2, z);
                 const double inverse = calm ? number(column_inverse) : couplings_at(g, column, row(k), inside).inverse;
-                fresh[s][k] = keeps || !there ? 0.0 : (g.omega[0] * inverse) * b[0][k];
+                if (there) fresh[s][k] = (g.omega[0] * inverse) * b[0][k];
             }
         } else {
             double residual[per];
@@ -604,7 +609,7 @@ template <int steps, class Work> struct box_walk {
     __device__ __forceinline__ void meet() const { asm volatile("bar.sync 0;" ::: "memory"); }
 
     // The same of a calm plane of parity `odd`, which begins with element `plane`, where all planes under way are calm, too,
-    // and all steps reach theirs. `from`: the first of the planes before step 1.
+    // if they are reached. `from`: the first of the planes before step 1.
     template <bool even, int odd> __device__ __forceinline__ void go_calm(int now, const box_around& from, i64 plane) {
         constexpr int plane_size = high * wide;
         finish(now);
@@ -681,8 +686,9 @@ template <int steps, class Work = as_launched> __device__ __forceinline__ void r
     walk.ask(walk.top);
     // What the first warp has kept of the columns is there.
     __syncthreads();
-    // Where all planes under way are calm, the next one is there, and every step reaches its own.
-    const int calm_from = max(max(walk.top, walk.z0 - walk.margin) + steps + 1, walk.calm_from(2)) + steps + 1;
+    // Where all planes under way are calm, and the next one is there. What a step makes before it reaches its first plane, of
+    // whatever is in memory, nobody asks for.
+    const int calm_from = max(walk.top, walk.calm_from(2) + steps + 1);
     const int calm_to = walk.calm_rows ? min(walk.bottom, walk.calm_to(2)) - 1 : 0, end = walk.z1 + steps + 3;
     int now = walk.top;
 #pragma unroll 1

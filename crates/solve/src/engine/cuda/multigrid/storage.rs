@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use bytemuck::Pod;
-use crosswarp_cuda::{Buffer, Stream};
+use crosswarp_cuda::{Buffer, PinnedBuffer, Stream};
 
 use crate::element::Real;
 use crate::engine::cpu::multigrid::row_table::RowTable;
@@ -14,8 +14,10 @@ use crate::engine::cpu::multigrid::shape::{Axis, HALO, Shape};
 use crate::field::storage::Field;
 use crate::gpu::error::GpuError;
 
-/// Elements at once of a copy between host and device.
+/// Elements at once of a copy of a table between host and device,
 const COPY: usize = 1 << 22;
+/// and of a field: twice as many are page-locked, one half for a copy that is under way.
+const FIELD_COPY: usize = 1 << 20;
 /// Rows of a [`RowTable`] from −1 on.
 pub(super) struct DeviceTable<T: Real> {
     index: Buffer<u32>,
@@ -121,7 +123,7 @@ impl Stored {
 
     /// `rows` in pieces that lie together, of at most so many elements with `pitch` that copies need not much room.
     fn pieces(&self, rows: Range<isize>, pitch: usize) -> Vec<Range<isize>> {
-        let at_once = (COPY / pitch).max(1) as isize;
+        let at_once = (FIELD_COPY / pitch).max(1) as isize;
         let len = self.axis.len as isize;
         let mut pieces = Vec::new();
         let mut start = rows.start;
@@ -189,16 +191,45 @@ impl<T: Pod> DeviceRows<T> {
     where
         T: 'f,
     {
-        let mut staged = Vec::new();
-        for part in self.stored.pieces(rows, self.pitch) {
-            staged.clear();
-            staged.resize(part.len() * self.pitch, T::zeroed());
+        let pieces = self.stored.pieces(rows, self.pitch);
+        let fill = |staged: &mut [T], part: &Range<isize>| {
             for (y, row) in part.clone().zip(staged.chunks_exact_mut(self.pitch)) {
                 row[..self.nx].copy_from_slice(row_of(y));
             }
-            stream.write(self.buffer.range(self.elements(&part)), &staged)?;
+        };
+        let Some((first, others)) = pieces.split_first() else {
+            return Ok(());
+        };
+        let mut staged = self.staged(stream, &pieces)?;
+        fill(&mut staged[0], first);
+        // While one is copied, the next is staged.
+        let mut part = first;
+        for next in others.iter().map(Some).chain([None]) {
+            let [here, beside] = &mut staged;
+            stream.scope(|copies| -> Result<(), GpuError> {
+                let elements = self.elements(part);
+                copies.write(self.buffer.range(elements.clone()), &here[..elements.len()])?;
+                if let Some(next) = next {
+                    fill(beside, next);
+                }
+                Ok(())
+            })?;
+            staged.swap(0, 1);
+            part = next.unwrap_or(part);
         }
         Ok(())
+    }
+
+    /// Room for two of these pieces, all zero.
+    fn staged(
+        &self,
+        stream: &Stream,
+        pieces: &[Range<isize>],
+    ) -> Result<[PinnedBuffer<T>; 2], GpuError> {
+        let longest = pieces.iter().map(|part| part.len()).max().unwrap_or(0);
+        let second = if pieces.len() > 1 { longest } else { 0 };
+        let room = |rows: usize| PinnedBuffer::zeroed(stream.device(), rows * self.pitch);
+        Ok([room(longest)?, room(second)?])
     }
 
     /// Gives `rows` to `take`.
@@ -208,13 +239,29 @@ impl<T: Pod> DeviceRows<T> {
         rows: Range<isize>,
         mut take: impl FnMut(isize, &[T]),
     ) -> Result<(), GpuError> {
-        let mut staged = Vec::new();
-        for part in self.stored.pieces(rows, self.pitch) {
-            staged.resize(part.len() * self.pitch, T::zeroed());
-            stream.read(&mut staged, self.buffer.range(self.elements(&part)))?;
-            for (y, row) in part.zip(staged.chunks_exact(self.pitch)) {
-                take(y, &row[..self.nx]);
-            }
+        let pieces = self.stored.pieces(rows, self.pitch);
+        let mut staged = self.staged(stream, &pieces)?;
+        let mut before: Option<&Range<isize>> = None;
+        // While one is copied, the one before is taken.
+        for part in pieces.iter().map(Some).chain([None]) {
+            let [here, beside] = &mut staged;
+            stream.scope(|copies| -> Result<(), GpuError> {
+                if let Some(part) = part {
+                    let elements = self.elements(part);
+                    let to = &mut here[..elements.len()];
+                    copies.read(to, self.buffer.range(elements))?;
+                }
+                for (y, row) in before
+                    .into_iter()
+                    .flat_map(|rows| rows.clone())
+                    .zip(beside.chunks_exact(self.pitch))
+                {
+                    take(y, &row[..self.nx]);
+                }
+                Ok(())
+            })?;
+            staged.swap(0, 1);
+            before = part;
         }
         Ok(())
     }

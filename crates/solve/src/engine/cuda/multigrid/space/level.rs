@@ -476,7 +476,9 @@ impl Calm {
         }
         Calm {
             points,
-            row: [row.across, row.north, row.south, row.up, row.down, row.excess],
+            row: [
+                row.across, row.north, row.south, row.up, row.down, row.excess,
+            ],
             weights,
             even_coupling: operator.even_coupling(first).unwrap_or(0.0),
             inverse: operator.inverse(y, z as isize)[x],

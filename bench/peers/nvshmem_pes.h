@@ -3,7 +3,6 @@
 #pragma once
 #include <nvshmem.h>
 #include <nvshmemx.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -67,21 +66,6 @@ inline int count_gpus() {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 }
 
-// How long the host takes to give a call to a stream depends on the core it is on. Each PE keeps to a few of its own, with
-// room for threads of the library, the same in every run.
-inline void keep_to_own_cpus(int pe, int pes) {
-    cpu_set_t all, own;
-    if (sched_getaffinity(0, sizeof(all), &all) != 0) return;
-    const int share = CPU_COUNT(&all) / pes;
-    CPU_ZERO(&own);
-    for (int cpu = 0, place = 0; cpu < CPU_SETSIZE; ++cpu) {
-        if (!CPU_ISSET(cpu, &all)) continue;
-        if (place / std::max(share, 1) == pe && place % std::max(share, 1) < 4) CPU_SET(cpu, &own);
-        ++place;
-    }
-    if (share > 0) sched_setaffinity(0, sizeof(own), &own);
-}
-
 // Runs `run(me, pes)` on `pes` PEs, on all GPUs if 0; the exit code for `main`.
 template <class Run> int run_pes(int pes, Run run) {
     // Everything is on this host: no multicast, no network between PEs, the first meeting by loopback.
@@ -107,7 +91,6 @@ template <class Run> int run_pes(int pes, Run run) {
         if (child == 0) {
             // No PE outlives the program.
             prctl(PR_SET_PDEATHSIG, SIGKILL);
-            keep_to_own_cpus(pe, pes);
             int status = start_pe(pe, pes, meeting);
             if (status == 0) status = run(pe, pes);
             if (status == 0) nvshmem_finalize();

@@ -40,8 +40,8 @@ constexpr int everyone = -2;
 constexpr int gone_any = 0;
 // 1 + the PE that ends all waits, because it failed or because this PE takes its world down.
 constexpr int gone_end = 1;
-// From here on a word per PE, and before it, at `anyone` and `everyone`, the words of waits for those: 1 + the PE
-// that has left, and what it sent has arrived, so that such a wait can not end; the first, if there are several.
+// From here on a word per PE; the two before it, at `anyone` and `everyone`, are of waits for those. A word is 0, or
+// 1 + the PE because of which such a wait can not end: it has left, and what it sent has arrived.
 constexpr int gone_for = 4;
 // A collective in a word: below this bit its size in bytes.
 constexpr int collective_detail_bit = 40;

@@ -187,8 +187,8 @@ shared_structures! {
         pub(crate) GONE_ANY: usize = "gone_any": "int" = 0;
         /// 1 + the PE that ends all waits, because it failed or because this PE takes its world down.
         pub(crate) GONE_END: usize = "gone_end": "int" = 1;
-        /// From here on a word per PE, and before it, at `anyone` and `everyone`, the words of waits for those: 1 + the PE
-        /// that has left, and what it sent has arrived, so that such a wait can not end; the first, if there are several.
+        /// From here on a word per PE; the two before it, at `anyone` and `everyone`, are of waits for those. A word is 0, or
+        /// 1 + the PE because of which such a wait can not end: it has left, and what it sent has arrived.
         pub(crate) GONE_FOR: usize = "gone_for": "int" = 4;
         /// A collective in a word: below this bit its size in bytes.
         pub(crate) COLLECTIVE_DETAIL_BIT: u32 = "collective_detail_bit": "int" = 40;

@@ -23,18 +23,19 @@ __device__ inline void store_far(u64* at, u64 value) {
     asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
 }
 
-// What an entry says; what an operation has no use for is 0.
+// What an entry says; what an operation has no use for is 0. Without initialisers of its own: C++11, of programs for NVSHMEM,
+// takes no list of values then.
 struct route_entry {
     route_op op;
     int pe;
-    u64 local = 0;   // address in memory that this GPU reaches
-    u64 offset = 0;  // in the heap of `pe`
-    u64 n = 0;       // bytes, or elements
-    u64 local_stride = 0, remote_stride = 0;  // bytes
-    u64 operand = 0, expected = 0;
-    u64 element = 0;  // bytes of one, of strided operations
-    u32 width = 0;    // logarithm of the bytes of a word
-    atomic_op change = atomic_op::swap;
+    u64 local;                        // address in memory that this GPU reaches
+    u64 offset;                       // in the heap of `pe`
+    u64 n;                            // bytes, or elements
+    u64 local_stride, remote_stride;  // bytes
+    u64 operand, expected;
+    u64 element;                      // bytes of one, of strided operations
+    u32 width;                        // logarithm of the bytes of a word
+    atomic_op change;
 };
 
 // Waits until `word` in host memory is `least` at least.

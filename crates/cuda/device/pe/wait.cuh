@@ -18,7 +18,7 @@ __device__ inline bool given_up() {
 
 // The PE because of which a wait for `peer` (a PE, `anyone` or `everyone`) is hopeless, or -1. The host writes the list (see
 // `gone_any`), for whoever looks now and then, as it is far away. (A loop here over the PEs made long code, behind which the
-// end of a wait lay far from its looks: that cost a signal 20 ns a way, a barrier 2 %.)
+// end of a wait lay far from its looks: that cost a signal 15 ns there and back, a barrier 2 %.)
 __device__ inline int gone_for_peer(int peer) {
     const u32* gone = crosswarp_world.gone;
     if (gone == nullptr || load_volatile(gone + gone_any) == 0) return -1;

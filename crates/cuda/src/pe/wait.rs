@@ -192,7 +192,10 @@ impl WaitMemory {
     /// behind it.
     fn tell_left(&self, pe: usize) {
         let tell = |word: usize, because: usize| {
-            self.gone(word).store(because as u32 + 1, Ordering::Release);
+            let word = self.gone(word);
+            if word.load(Ordering::Relaxed) == 0 {
+                word.store(because as u32 + 1, Ordering::Release);
+            }
         };
         tell(GONE_FOR + pe, pe);
         let n_pes = self.gone.len() - GONE_FOR;

@@ -312,7 +312,12 @@ template <int steps, class Work> struct box_walk {
     // The same in a calm plane, of rows that are calm or held.
     template <bool even> __device__ __forceinline__ void begin_calm(int z) {
         start_with_field();
-        if (start < start_corrected) return;
+        if (start >= start_corrected) add_correction<even>(z);
+        if (even || there) return;
+#pragma unroll
+        for (int k = 0; k < per; ++k) fresh[0][k] = 0.0;
+    }
+    template <bool even> __device__ __forceinline__ void add_correction(int z) {
         double by[per];
         correct_calm(z & 1, by);
 #pragma unroll
@@ -324,7 +329,6 @@ template <int steps, class Work> struct box_walk {
             if (between) by[k] = left * before + right * by[k];
             if (!even && !x_free) by[k] = 0.0 * by[k];
             if (!(held >> k & 1)) fresh[0][k] += by[k];
-            if (!even && !there) fresh[0][k] = 0.0;
         }
     }
     // As `box_correction`, of all rows, the first of which is a coarse one's; `deep`: of a plane between two coarse ones.
@@ -347,7 +351,8 @@ template <int steps, class Work> struct box_walk {
     // Asks for what `correct_calm` takes for plane z.
     __device__ __forceinline__ void ask_correction(int z) {
         if (!calm_rows || z < 0 || z >= nz || taken < 0) return;
-        const int j = z >> 1, under = j + 1 < g.coarse_size[2] ? j + 1 : 0;
+        // Behind the last there is none, and nothing is made of what is read.
+        const int j = z >> 1, under = j + 1 < g.coarse_size[2] ? j + 1 : wrap_z ? 0 : j;
         const double* from = g.correction + (taken + 1);
 #pragma unroll
         for (int i = 0; i <= per / 2; ++i) {
@@ -361,7 +366,7 @@ template <int steps, class Work> struct box_walk {
     // Asks for plane z of the field, and of the correction, and the one before it of the right side: half a plane before they
     // are needed.
     __device__ __forceinline__ void ask(int z) {
-        if (start >= start_corrected) ask_correction(z);
+        if (start >= start_corrected && z < bottom) ask_correction(z);
         if (z < bottom && (start == start_field || start == start_corrected)) {
             const double* from = g.before + plane_of(z) * g.plane;
 #pragma unroll

@@ -14,10 +14,10 @@ use crate::engine::cpu::multigrid::shape::{Axis, HALO, Shape};
 use crate::field::storage::Field;
 use crate::gpu::error::GpuError;
 
-/// Elements at once of a copy of a table between host and device,
-const COPY: usize = 1 << 22;
-/// and of a field: twice as many are page-locked, one half for a copy that is under way.
-const FIELD_COPY: usize = 1 << 20;
+/// Elements at once of a copy between host and device.
+const COPY: usize = 1 << 20;
+/// Elements of a row from which on fields are copied as parts of them are: twice as many would be page-locked.
+const LONGEST_LOCKED: usize = 8 * COPY;
 /// Rows of a [`RowTable`] from −1 on.
 pub(super) struct DeviceTable<T: Real> {
     index: Buffer<u32>,
@@ -123,7 +123,7 @@ impl Stored {
 
     /// `rows` in pieces that lie together, of at most so many elements with `pitch` that copies need not much room.
     fn pieces(&self, rows: Range<isize>, pitch: usize) -> Vec<Range<isize>> {
-        let at_once = (FIELD_COPY / pitch).max(1) as isize;
+        let at_once = (COPY / pitch).max(1) as isize;
         let len = self.axis.len as isize;
         let mut pieces = Vec::new();
         let mut start = rows.start;
@@ -178,7 +178,15 @@ impl<T: Pod> DeviceRows<T> {
     /// Takes the own rows of `field`, and its halos.
     pub fn upload(&self, stream: &Stream, field: &Field<T>) -> Result<(), GpuError> {
         let around = self.stored.around(HALO);
-        self.write(stream, around, |y| field.row(y))
+        self.write_many(stream, around, |y| field.row(y))
+    }
+
+    /// Copies the own rows to `field`.
+    pub fn download(&self, stream: &Stream, field: &mut Field<T>) -> Result<(), GpuError> {
+        let own = self.stored.own.clone();
+        self.read_many(stream, own, |y, row| {
+            field.row_mut(y).copy_from_slice(row);
+        })
     }
 
     /// Takes `rows`.
@@ -191,45 +199,46 @@ impl<T: Pod> DeviceRows<T> {
     where
         T: 'f,
     {
-        let pieces = self.stored.pieces(rows, self.pitch);
-        let fill = |staged: &mut [T], part: &Range<isize>| {
-            for (y, row) in part.clone().zip(staged.chunks_exact_mut(self.pitch)) {
-                row[..self.nx].copy_from_slice(row_of(y));
-            }
-        };
-        let Some((first, others)) = pieces.split_first() else {
-            return Ok(());
-        };
-        let mut staged = self.staged(stream, &pieces)?;
-        fill(&mut staged[0], first);
-        // While one is copied, the next is staged.
-        let mut part = first;
-        for next in others.iter().map(Some).chain([None]) {
-            let [here, beside] = &mut staged;
-            stream.scope(|copies| -> Result<(), GpuError> {
-                let elements = self.elements(part);
-                copies.write(self.buffer.range(elements.clone()), &here[..elements.len()])?;
-                if let Some(next) = next {
-                    fill(beside, next);
-                }
-                Ok(())
-            })?;
-            staged.swap(0, 1);
-            part = next.unwrap_or(part);
+        let mut staged = Vec::new();
+        for part in self.stored.pieces(rows, self.pitch) {
+            staged.clear();
+            staged.resize(part.len() * self.pitch, T::zeroed());
+            self.stage(&mut staged, &part, &row_of);
+            stream.write(self.buffer.range(self.elements(&part)), &staged)?;
         }
         Ok(())
     }
 
-    /// Room for two of these pieces, all zero.
-    fn staged(
+    /// As [`write`](Self::write), of so many that page-locked memory is worth its allocation: while one piece is copied, the
+    /// next is staged.
+    pub fn write_many<'f>(
         &self,
         stream: &Stream,
-        pieces: &[Range<isize>],
-    ) -> Result<[PinnedBuffer<T>; 2], GpuError> {
-        let longest = pieces.iter().map(|part| part.len()).max().unwrap_or(0);
-        let second = if pieces.len() > 1 { longest } else { 0 };
-        let room = |rows: usize| PinnedBuffer::zeroed(stream.device(), rows * self.pitch);
-        Ok([room(longest)?, room(second)?])
+        rows: Range<isize>,
+        row_of: impl Fn(isize) -> &'f [T],
+    ) -> Result<(), GpuError>
+    where
+        T: 'f,
+    {
+        let pieces = self.stored.pieces(rows.clone(), self.pitch);
+        let Some(mut staged) = self.locked(stream, &pieces)? else {
+            return self.write(stream, rows, row_of);
+        };
+        self.stage(&mut staged[0], &pieces[0], &row_of);
+        for (at, part) in pieces.iter().enumerate() {
+            let [here, beside] = &mut staged;
+            stream.scope(|copies| -> Result<(), GpuError> {
+                let elements = self.elements(part);
+                let from = &here[..elements.len()];
+                copies.write(self.buffer.range(elements), from)?;
+                if let Some(next) = pieces.get(at + 1) {
+                    self.stage(beside, next, &row_of);
+                }
+                Ok(())
+            })?;
+            staged.swap(0, 1);
+        }
+        Ok(())
     }
 
     /// Gives `rows` to `take`.
@@ -239,36 +248,72 @@ impl<T: Pod> DeviceRows<T> {
         rows: Range<isize>,
         mut take: impl FnMut(isize, &[T]),
     ) -> Result<(), GpuError> {
-        let pieces = self.stored.pieces(rows, self.pitch);
-        let mut staged = self.staged(stream, &pieces)?;
-        let mut before: Option<&Range<isize>> = None;
-        // While one is copied, the one before is taken.
-        for part in pieces.iter().map(Some).chain([None]) {
-            let [here, beside] = &mut staged;
-            stream.scope(|copies| -> Result<(), GpuError> {
-                if let Some(part) = part {
-                    let elements = self.elements(part);
-                    let to = &mut here[..elements.len()];
-                    copies.read(to, self.buffer.range(elements))?;
-                }
-                for (y, row) in before
-                    .into_iter()
-                    .flat_map(|rows| rows.clone())
-                    .zip(beside.chunks_exact(self.pitch))
-                {
-                    take(y, &row[..self.nx]);
-                }
-                Ok(())
-            })?;
-            staged.swap(0, 1);
-            before = part;
+        let mut staged = Vec::new();
+        for part in self.stored.pieces(rows, self.pitch) {
+            staged.resize(part.len() * self.pitch, T::zeroed());
+            stream.read(&mut staged, self.buffer.range(self.elements(&part)))?;
+            self.give(&staged, part, &mut take);
         }
         Ok(())
     }
 
-    /// Copies the own rows to `field`.
-    pub fn download(&self, stream: &Stream, field: &mut Field<T>) -> Result<(), GpuError> {
-        let own = self.stored.own.clone();
-        self.read(stream, own, |y, row| field.row_mut(y).copy_from_slice(row))
+    /// As [`read`](Self::read), of so many that page-locked memory is worth its allocation: while one piece is copied, the one
+    /// before is given.
+    pub fn read_many(
+        &self,
+        stream: &Stream,
+        rows: Range<isize>,
+        mut take: impl FnMut(isize, &[T]),
+    ) -> Result<(), GpuError> {
+        let pieces = self.stored.pieces(rows.clone(), self.pitch);
+        let Some(mut staged) = self.locked(stream, &pieces)? else {
+            return self.read(stream, rows, take);
+        };
+        for at in 0..=pieces.len() {
+            let [here, beside] = &mut staged;
+            stream.scope(|copies| -> Result<(), GpuError> {
+                if let Some(part) = pieces.get(at) {
+                    let elements = self.elements(part);
+                    let to = &mut here[..elements.len()];
+                    copies.read(to, self.buffer.range(elements))?;
+                }
+                if at > 0 {
+                    self.give(beside, pieces[at - 1].clone(), &mut take);
+                }
+                Ok(())
+            })?;
+            staged.swap(0, 1);
+        }
+        Ok(())
+    }
+
+    /// Page-locked room for two of these pieces, all zero, if there are several and rows are not too long.
+    fn locked(
+        &self,
+        stream: &Stream,
+        pieces: &[Range<isize>],
+    ) -> Result<Option<[PinnedBuffer<T>; 2]>, GpuError> {
+        if pieces.len() < 2 || self.pitch > LONGEST_LOCKED {
+            return Ok(None);
+        }
+        let longest = pieces.iter().map(|part| part.len()).max().unwrap_or(0);
+        let room = || PinnedBuffer::zeroed(stream.device(), longest * self.pitch);
+        Ok(Some([room()?, room()?]))
+    }
+
+    /// Copies `rows` to `staged`; what lies between them stays.
+    fn stage<'f>(&self, staged: &mut [T], rows: &Range<isize>, row_of: &impl Fn(isize) -> &'f [T])
+    where
+        T: 'f,
+    {
+        for (y, row) in rows.clone().zip(staged.chunks_exact_mut(self.pitch)) {
+            row[..self.nx].copy_from_slice(row_of(y));
+        }
+    }
+
+    fn give(&self, staged: &[T], rows: Range<isize>, take: &mut impl FnMut(isize, &[T])) {
+        for (y, row) in rows.zip(staged.chunks_exact(self.pitch)) {
+            take(y, &row[..self.nx]);
+        }
     }
 }

@@ -315,9 +315,9 @@ impl DeviceLevel {
     /// Takes field and right side of the level.
     pub fn upload(&self, stream: &Stream, level: &Level) -> Result<(), GpuError> {
         let around = Stored::of(&self.shape).around(DEPTH);
-        self.fields[0].write(stream, around.clone(), |z| level.u.row(z))?;
+        self.fields[0].write_many(stream, around.clone(), |z| level.u.row(z))?;
         self.right_side
-            .write(stream, around, |z| level.right_side.row(z))
+            .write_many(stream, around, |z| level.right_side.row(z))
     }
 
     /// Copies the own planes of the field to `u`.
@@ -327,7 +327,7 @@ impl DeviceLevel {
         operator: &Operator,
         u: &mut Field<f64>,
     ) -> Result<(), GpuError> {
-        self.fields[0].read(stream, self.shape.own(), |z, plane| {
+        self.fields[0].read_many(stream, self.shape.own(), |z, plane| {
             u.row_mut(z).copy_from_slice(plane);
             operator.beyond(u.row_mut(z));
         })

@@ -313,9 +313,10 @@ template <int steps, class Work> struct box_walk {
     template <bool even> __device__ __forceinline__ void begin_calm(int z) {
         start_with_field();
         if (start >= start_corrected) add_correction<even>(z);
-        if (even || there) return;
+        if constexpr (!even) {
 #pragma unroll
-        for (int k = 0; k < per; ++k) fresh[0][k] = 0.0;
+            for (int k = 0; k < per; ++k) fresh[0][k] = there ? fresh[0][k] : 0.0;
+        }
     }
     template <bool even> __device__ __forceinline__ void add_correction(int z) {
         double by[per];
@@ -379,8 +380,8 @@ template <int steps, class Work> struct box_walk {
         }
     }
 
-    __device__ __forceinline__ void write(int s, int z) {
-        double* to = before_step(s, z);
+    __device__ __forceinline__ void write(int s, int z) { write_to(before_step(s, z), s); }
+    __device__ __forceinline__ void write_to(double* to, int s) const {
 #pragma unroll
         for (int k = 0; k < per; ++k) to[k * wide] = fresh[s][k];
     }
@@ -619,10 +620,7 @@ template <int steps, class Work> struct box_walk {
         constexpr int plane_size = high * wide;
         finish(now);
         pass_on();
-        auto keep = [&](int s, int parity) {
-#pragma unroll
-            for (int k = 0; k < per; ++k) from.own[(2 * s + parity) * plane_size + k * wide] = fresh[s][k];
-        };
+        auto keep = [&](int s, int parity) { write_to(from.own + (2 * s + parity) * plane_size, s); };
         double residual[per];
         if (start != start_zero) {
             begin_calm<even>(now);

@@ -248,7 +248,7 @@ impl DeviceLevel {
         let inverses = keep(&inverses.concat())?;
         let size = size_of_lines(&operator.lines);
         let own = shape.own();
-        let calm = Calm::of(level);
+        let calm = Calm::of(operator, level.weights.as_ref());
         let below = next.map(|next| &next.arguments);
         let coarse = next.map_or(0..0, |next| computed_rows(shape, &next.shape));
         let arguments = BoxPass {
@@ -455,8 +455,8 @@ struct Calm {
 }
 
 impl Calm {
-    fn of(level: &Level) -> Calm {
-        let operator = &level.operator;
+    /// `weights_of`: to the next level.
+    fn of(operator: &Operator, weights_of: Option<&Transfer>) -> Calm {
         let points = operator.lines.each_ref().map(calm_points);
         if points.iter().any(|[start, end]| start == end) {
             return Calm::default();
@@ -464,7 +464,7 @@ impl Calm {
         let first @ [x, y, z] = points.map(|[start, _]| start as usize);
         let row = operator.row_of(y, z);
         let mut weights = [0.0; 6];
-        if let Some(Transfer::Lines(of)) = &level.weights {
+        if let Some(Transfer::Lines(of)) = weights_of {
             for ((weights, of), [start, end]) in weights.chunks_mut(2).zip(of).zip(points) {
                 // Points between coarse ones have odd numbers.
                 let between = start | 1;
@@ -513,6 +513,8 @@ fn calm_points(line: &Line) -> [i32; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::cpu::multigrid::finest::End;
+    use crate::engine::cpu::multigrid::space::hierarchy::finest_shape;
 
     #[test]
     fn the_kernels_that_passes_take_are_those_that_are_compiled() {
@@ -552,9 +554,29 @@ mod tests {
         assert_eq!(all.map(blocks).max(), Some(65_535));
     }
 
+    /// By the definitions: h² / h along an axis, and half of each coarse neighbour.
+    #[test]
+    fn what_calm_points_are_told_is_that_of_a_cube() {
+        let of = |h: f64| {
+            let line = || Line::finest(9, [End::Fixed, End::Fixed], h);
+            let lines = [line(), line(), line()];
+            let weights = lines.each_ref().map(|line| line.coarser().1);
+            let shape = finest_shape(&lines, vec![0, 9], 0);
+            let operator = Operator::new(lines, shape);
+            Calm::of(&operator, Some(&Transfer::Lines(weights)))
+        };
+        let cube = of(0.25);
+        assert_eq!(cube.points, [[1, 8]; 3]);
+        assert_eq!(cube.row, [0.0625, 1.0, 1.0, 1.0, 1.0, 0.0]);
+        assert_eq!(cube.weights, [0.5; 6]);
+        assert_eq!((cube.even_coupling, cube.inverse), (0.25, 1.0 / 1.5));
+        // No power of two.
+        let cube = of(0.3);
+        assert_eq!((cube.points, cube.even_coupling), ([[1, 8]; 3], 0.0));
+    }
+
     #[test]
     fn calm_points_are_inside_and_the_same() {
-        use crate::engine::cpu::multigrid::finest::End;
         let line = Line::finest(20, [End::Fixed, End::Mirror], 0.5);
         assert_eq!(calm_points(&line), [1, 19]);
         let ring = Line::finest(20, [End::Wrap, End::Wrap], 0.5);

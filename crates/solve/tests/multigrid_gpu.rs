@@ -7,8 +7,8 @@ mod cycles;
 use crosswarp_cuda::{Device, Nvrtc, skip};
 use crosswarp_shmem::spmd;
 use crosswarp_solve::{
-    Boundary, Checkpointing, Cycles, First, Gpu, Method, Options, OptionsError, Problem2d, Real,
-    Robin, SolveError, Strategy, solve_2d,
+    Boundary, Checkpointing, Cycles, First, Gpu, Method, Options, Problem2d, Real, Robin, Strategy,
+    solve_2d,
 };
 use cycles::{Solved, by_cell, mask, noise, options, solve_with};
 
@@ -385,39 +385,116 @@ fn extreme_magnitudes_and_the_floor() {
     assert!(cycles < 40);
 }
 
+/// The methods that are not cycles alone.
+fn others() -> [Method; 3] {
+    [
+        Method::ConjugateGradients(Cycles::default()),
+        Method::PlainGradients,
+        Method::Chebyshev,
+    ]
+}
+
 #[test]
-fn what_gpus_do_not_do_is_said() {
-    let Some(gpu) = gpu("what_gpus_do_not_do_is_said") else {
+fn gradients_and_chebyshevs_iteration_have_the_cpus_bits() {
+    let Some(gpu) = gpu("gradients_and_chebyshevs_iteration_have_the_cpus_bits") else {
         return;
     };
-    let on_gpu = |options: Options<'static>| Options {
-        gpu: Some(gpu),
-        ..options
-    };
-    let problem = noisy::<f64>(40, 40);
-    let refused = |options: &Options<'_>| {
-        spmd(1, |pe| {
-            match solve_2d(pe, &problem, options, |_| {})
-                .map(drop)
-                .unwrap_err()
-            {
-                SolveError::Options(error) => error,
-                error => panic!("{error}"),
-            }
-        })
-        .unwrap()
-        .remove(0)
-    };
-    for method in [
-        Method::ConjugateGradients(Cycles::default()),
-        Method::Chebyshev,
-        Method::PlainGradients,
-    ] {
-        let of_method = Options {
-            method,
-            ..options(1e-8)
+    for (nx, ny) in [(9, 12), (70, 60), (300, 260), (1025, 40)] {
+        let plain = noisy::<f64>(nx, ny);
+        let mirrors = Problem2d {
+            left: Boundary::Neumann(vec![0.5; ny]),
+            bottom: Boundary::Neumann(vec![-1.0; nx]),
+            ..noisy::<f64>(nx, ny)
         };
-        let error = refused(&on_gpu(of_method));
-        assert!(matches!(error, OptionsError::NotOnGpu { .. }), "{error}");
+        let ring = Problem2d {
+            left: Boundary::Periodic,
+            right: Boundary::Periodic,
+            bottom: Boundary::Neumann(vec![2.0; nx]),
+            ..noisy::<f64>(nx, ny)
+        };
+        let tall_ring = Problem2d {
+            top: Boundary::Periodic,
+            bottom: Boundary::Periodic,
+            right: Boundary::Neumann(vec![1.0; ny]),
+            fixed: mask(|x, y| noise(x, y, 7).is_multiple_of(20)),
+            ..noisy::<f64>(nx, ny)
+        };
+        let varying = Problem2d {
+            coefficient: Some(by_cell(move |x, y| {
+                (2.0 * (x as f64 / 31.0).sin() * (y as f64 / 19.0).cos()).exp()
+            })),
+            reaction: Some(by_cell(|x, y| value(x, y, 9))),
+            fixed: mask(|x, y| noise(x, y, 7).is_multiple_of(50)),
+            top: Boundary::Neumann(vec![0.0; nx]),
+            right: Boundary::Robin(Robin {
+                value: vec![2.0; ny],
+                derivative: vec![1.0; ny],
+                right: vec![0.3; ny],
+            }),
+            ..noisy::<f64>(nx, ny)
+        };
+        let problems = [
+            ("plain", &plain),
+            ("mirrors", &mirrors),
+            ("ring", &ring),
+            ("tall ring", &tall_ring),
+            ("varying", &varying),
+        ];
+        for (name, problem) in problems {
+            for method in others() {
+                let options = Options {
+                    max_sweeps: 60,
+                    ..options(1e-9)
+                };
+                let name = format!("{name} {nx} x {ny}, {method:?}");
+                same(gpu, &name, problem, &Options { method, ..options });
+            }
+        }
+    }
+}
+
+/// Checkpoints of all methods go from CPUs to GPUs and back, in the middle of conjugate gradients, too.
+#[test]
+fn other_methods_on_gpus_are_resumed_anywhere() {
+    let Some(gpu) = gpu("other_methods_on_gpus_are_resumed_anywhere") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    let problem = Problem2d {
+        coefficient: Some(by_cell(
+            |x, y| if (x / 7 + y / 5) % 2 == 0 { 1e4 } else { 1.0 },
+        )),
+        ..noisy::<f64>(301, 280)
+    };
+    let automatic = Method::Automatic(Cycles::default());
+    for method in others().into_iter().chain([automatic]) {
+        let options = Options {
+            method,
+            max_sweeps: 20,
+            ..options(1e-12)
+        };
+        let straight = solve_with(&problem, &options, 1);
+        let saving = Options {
+            checkpoint: Some(Checkpointing {
+                path: path.clone(),
+                every: 4,
+            }),
+            max_sweeps: 7,
+            ..options.clone()
+        };
+        let resuming = Options {
+            resume: Some(path.clone()),
+            ..options.clone()
+        };
+        for pes in [1, 3] {
+            let name = format!("{:?}, {pes} PEs", options.method);
+            solve_on(gpu, &problem, &saving, pes);
+            let found = solve_with(&problem, &resuming, 2);
+            assert_same(&found, &straight, &format!("from GPUs, {name}"));
+            solve_with(&problem, &saving, 2);
+            let found = solve_on(gpu, &problem, &resuming, pes);
+            assert_same(&found, &straight, &format!("to GPUs, {name}"));
+        }
     }
 }

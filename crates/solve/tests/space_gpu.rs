@@ -62,7 +62,9 @@ fn solve<F: Real>(
         };
         let solution = solve_3d(pe, problem, &options, |_| {}).unwrap();
         let choice = solution.choice.as_ref().map(|choice| choice.taken);
-        assert_eq!(choice, gpu.map(|_| "cycles"));
+        let of_levels = !matches!(options.method, Method::Chebyshev | Method::PlainGradients);
+        let taken = if of_levels { "cycles" } else { "steps" };
+        assert_eq!(choice, gpu.map(|_| taken));
         let field = solution.gather_all(pe).unwrap();
         let bits = field.iter().map(|value| value.to_f64().to_bits());
         Solved {
@@ -305,46 +307,89 @@ fn cycles_on_gpus_are_resumed_anywhere() {
     }
 }
 
-/// What goes on by conjugate gradients, which CPUs make, does not say that GPUs made cycles.
+/// The methods that are not cycles alone.
+fn others() -> [Method; 3] {
+    [
+        Method::ConjugateGradients(Cycles::default()),
+        Method::PlainGradients,
+        Method::Chebyshev,
+    ]
+}
+
 #[test]
-fn gradients_that_are_resumed_with_a_gpu_do_not_use_it() {
+fn gradients_and_chebyshevs_iteration_have_the_cpus_bits() {
+    let Some(gpu) = gpu("gradients_and_chebyshevs_iteration_have_the_cpus_bits") else {
+        return;
+    };
+    let slopes = [Side::Neumann(0.5), Side::Fixed];
+    for size in [[5, 4, 6], [40, 33, 26], [17, 20, 61], [300, 20, 18]] {
+        for (kind, sides) in [
+            [FIXED, FIXED, FIXED],
+            [slopes, FIXED, WRAPS],
+            [WRAPS, slopes, FIXED],
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            for method in others() {
+                let problem = Problem3d {
+                    sides,
+                    spacing: [1.0, 0.9, 1.1],
+                    ..noisy::<f64>(size)
+                };
+                let name = format!("{size:?}, sides {kind}, {method:?}");
+                let options = Options {
+                    method,
+                    max_sweeps: 50,
+                    ..options(1e-9)
+                };
+                same(gpu, &name, &problem, &options, &[1, 3]);
+            }
+        }
+    }
+}
+
+/// Checkpoints of all methods go from CPUs to GPUs and back, in the middle of conjugate gradients, too.
+#[test]
+fn other_methods_on_gpus_are_resumed_anywhere() {
+    let Some(gpu) = gpu("other_methods_on_gpus_are_resumed_anywhere") else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state");
     let problem = Problem3d {
         spacing: [1.0, 1.0, 12.0],
-        ..noisy::<f64>([40, 33, 26])
+        ..noisy::<f64>([40, 33, 60])
     };
-    let options = Options {
-        method: Method::Automatic(Cycles::default()),
-        ..options(1e-9)
-    };
-    let straight = solve(None, &problem, &options, 1);
-    let saving = Options {
-        checkpoint: Some(Checkpointing {
-            path: path.clone(),
-            every: 6,
-        }),
-        max_sweeps: 6,
-        ..options.clone()
-    };
-    let saved = solve(None, &problem, &saving, 2);
-    assert!(saved.ends.2.is_some_and(|from| from < 6), "{saved:?}");
-    assert!(straight.history.len() > 6);
-    let Some(gpu) = gpu("gradients_that_are_resumed_with_a_gpu_do_not_use_it") else {
-        return;
-    };
-    let resuming = Options {
-        resume: Some(path),
-        gpu: Some(gpu),
-        ..options
-    };
-    let ends = spmd(2, |pe| {
-        let solution = solve_3d(pe, &problem, &resuming, |_| {}).unwrap();
-        (solution.choice, solution.history)
-    });
-    for (choice, history) in ends.unwrap() {
-        assert_eq!(choice, None);
-        assert_eq!(history, straight.history);
+    let automatic = Method::Automatic(Cycles::default());
+    for method in others().into_iter().chain([automatic]) {
+        let options = Options {
+            method,
+            max_sweeps: 20,
+            ..options(1e-12)
+        };
+        let straight = solve(None, &problem, &options, 1);
+        let saving = Options {
+            checkpoint: Some(Checkpointing {
+                path: path.clone(),
+                every: 4,
+            }),
+            max_sweeps: 7,
+            ..options.clone()
+        };
+        let resuming = Options {
+            resume: Some(path.clone()),
+            ..options.clone()
+        };
+        for pes in [1, 3] {
+            let name = format!("{:?}, {pes} PEs", options.method);
+            solve(Some(gpu), &problem, &saving, pes);
+            let found = solve(None, &problem, &resuming, 2);
+            assert_same(&found, &straight, &format!("from GPUs, {name}"));
+            solve(None, &problem, &saving, 2);
+            let found = solve(Some(gpu), &problem, &resuming, pes);
+            assert_same(&found, &straight, &format!("to GPUs, {name}"));
+        }
     }
 }
 
@@ -402,14 +447,6 @@ fn what_gpus_do_not_do_is_said() {
         });
         ends.unwrap().remove(0)
     };
-    for method in [
-        Method::ConjugateGradients(Cycles::default()),
-        Method::Chebyshev,
-        Method::PlainGradients,
-    ] {
-        let error = refused(&plain(), method);
-        assert!(matches!(error, OptionsError::NotOnGpu { .. }), "{error}");
-    }
     assert_eq!(refused(&plain(), Method::Jacobi), OptionsError::NotInSpace);
     let long = Options {
         method: Method::Multigrid(Cycles::default()),

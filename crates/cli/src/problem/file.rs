@@ -118,7 +118,6 @@ macro_rules! problem_table {
                         ("smooth", smooth.is_some(), CYCLES),
                         ("cycle", cycle.is_some(), CYCLES),
                     ]),
-                    gpu: None,
                 })
             }
         }

@@ -81,8 +81,6 @@ pub struct Given {
     pub project_source: bool,
     /// What only some methods have, of all that is said in this place.
     pub tied: Vec<Tied>,
-    /// The option that asks for a GPU, if one does.
-    pub gpu: Option<&'static str>,
 }
 
 /// What does not go together.
@@ -124,14 +122,6 @@ pub enum Contradiction {
     /// A problem that sweeps do not solve.
     #[error("laplace3d is not solved by sweeps of Jacobi: it does not go with {0}")]
     Space(&'static str),
-    /// A method that there is not on GPUs.
-    #[error("{method} runs on CPUs only: it does not go with {gpu}")]
-    OnGpu {
-        /// The method.
-        method: &'static str,
-        /// What asks for a GPU.
-        gpu: &'static str,
-    },
 }
 
 impl Given {
@@ -327,22 +317,7 @@ impl Method {
                 },
             },
         };
-        match line.gpu {
-            Some(gpu) if !method.is_on_gpus() => {
-                let method = method.name();
-                Err(Refusal::Line(Contradiction::OnGpu { method, gpu }))
-            }
-            _ => Ok(method),
-        }
-    }
-
-    /// Whether GPUs take part.
-    fn is_on_gpus(&self) -> bool {
-        match self {
-            Self::Jacobi { .. } => true,
-            Self::Multigrid { outer, .. } => *outer != Outer::Gradients,
-            Self::OneLevel { .. } => false,
-        }
+        Ok(method)
     }
 }
 

@@ -104,8 +104,10 @@ template <class F> struct alignas(8) level_pass {
     i32 row_end;
     // The row of leaves that the first of them is in.
     i32 first_band;
+    // From sums of one kind to those of the next.
+    i64 sum_kind;
 };
-static_assert(sizeof(level_pass<float>) == 280, "size of level_pass");
+static_assert(sizeof(level_pass<float>) == 288, "size of level_pass");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, before) == 0, "level_pass::before");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, after) == 8, "level_pass::after");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, right_side) == 16, "level_pass::right_side");
@@ -144,6 +146,25 @@ static_assert(CROSSWARP_OFFSET(level_pass<float>, calm_end) == 264, "level_pass:
 static_assert(CROSSWARP_OFFSET(level_pass<float>, row_start) == 268, "level_pass::row_start");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, row_end) == 272, "level_pass::row_end");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, first_band) == 276, "level_pass::first_band");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, sum_kind) == 280, "level_pass::sum_kind");
+
+// A step on the finest level beside passes. What fields and weights are is said of each step in `finest_steps.cuh`.
+struct alignas(8) finest_step {
+    double* u;
+    double* r;
+    double* p;
+    double* q;
+    double weights[2];
+    // From sums of one kind to those of the next.
+    i64 sum_kind;
+};
+static_assert(sizeof(finest_step) == 56, "size of finest_step");
+static_assert(CROSSWARP_OFFSET(finest_step, u) == 0, "finest_step::u");
+static_assert(CROSSWARP_OFFSET(finest_step, r) == 8, "finest_step::r");
+static_assert(CROSSWARP_OFFSET(finest_step, p) == 16, "finest_step::p");
+static_assert(CROSSWARP_OFFSET(finest_step, q) == 24, "finest_step::q");
+static_assert(CROSSWARP_OFFSET(finest_step, weights) == 32, "finest_step::weights");
+static_assert(CROSSWARP_OFFSET(finest_step, sum_kind) == 48, "finest_step::sum_kind");
 
 // The relaxations of a cycle: ω of each.
 struct alignas(8) relaxations {

@@ -45,36 +45,46 @@ __device__ inline void square(const level_pass<double>& g) {
     g.sums[band * g.sum_pitch + x] = sum;
 }
 
-// Adds up the leaves whose columns have been summed. A warp a leaf at a time.
+// Adds up the leaves whose columns have been summed. A warp a leaf at a time, a row of blocks a kind of sums.
 __device__ inline void add_leaves(const level_pass<double>& g) {
     const int lane = threadIdx.x % 32;
     const i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = (i64)gridDim.x * blockDim.x / 32;
     const int across = (g.nx + leaf_lanes - 1) / leaf_lanes;
-    u64* words = g.words + warp % sum_copies * float_format<double>::words;
+    using format = float_format<double>;
+    u64* words = g.words + (blockIdx.y * sum_copies + warp % sum_copies) * format::words;
+    u32 seen = 0;
     for (i64 leaf = warp; leaf < (i64)across * g.leaf_bands; leaf += warps) {
         const int x = leaf % across * leaf_lanes + lane;
-        const double* from = g.sums + (g.first_band + leaf / across) * g.sum_pitch + x;
+        const double* from = g.sums + blockIdx.y * g.sum_kind + (g.first_band + leaf / across) * g.sum_pitch + x;
         auto column = [&](int k) { return x + k < g.nx ? from[k] : -0.0; };
         const double sum = halve_quarters(column(0), column(32), column(64), column(96));
-        if (lane == 0) {
-            accumulate(sum, [=](int i, u64 amount) {
-                if (amount != 0) atomicAdd(words + i, amount);
-            });
+        if (lane > 0) continue;
+        const chunks of = chunks_of<format>(sum);
+        seen |= of.seen;
+#pragma unroll
+        for (int k = 0; k < 3; ++k) {
+            const u64 amount = of.chunk[k];
+            if (amount != 0) atomicAdd(words + of.limb + k, of.negative ? 0 - amount : amount);
         }
+    }
+    // That there was any is enough: what it is, is the same for one and for many.
+#pragma unroll
+    for (int tracker = 0; tracker < trackers; ++tracker) {
+        if (seen >> tracker & 1) atomicAdd(words + format::limbs + tracker, 1ull);
     }
 }
 
-// The sum for the host; the copies are zero again. One block.
+// The sums for the host; the copies are zero again. A block a kind.
 __device__ inline void publish_sum(const level_pass<double>& g) {
     constexpr int words = float_format<double>::words;
     for (int i = threadIdx.x; i < words; i += blockDim.x) {
         u64 sum = 0;
         for (int copy = 0; copy < sum_copies; ++copy) {
-            u64* word = g.words + copy * words + i;
+            u64* word = g.words + (blockIdx.x * sum_copies + copy) * words + i;
             sum += *word;
             *word = 0;
         }
-        g.total[i] = sum;
+        g.total[blockIdx.x * words + i] = sum;
     }
 }
 

@@ -13,7 +13,8 @@ use crate::pes::reduction::Reduction;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
     /// `sweep`, `host-exchange`, `device-put` or `persistent`, as [`Strategy`] has them; `passes` for passes of several
-    /// sweeps without an exchange between GPUs: of one PE, or with halos that travel through the hosts. `cycles` of multigrid.
+    /// sweeps without an exchange between GPUs: of one PE, or with halos that travel through the hosts. `cycles` of multigrid, alone or in
+    /// conjugate gradients; `steps` of methods without coarse levels.
     pub taken: &'static str,
     /// What [`Strategy::Auto`] would have preferred.
     pub declined: Vec<Declined>,
@@ -33,10 +34,10 @@ const REASON_BYTES: usize = 2048;
 const REASON_WORDS: usize = REASON_BYTES / 8;
 
 impl Choice {
-    /// Of multigrid: no strategy is chosen.
-    pub(crate) fn of_cycles() -> Choice {
+    /// Of a method with so many levels, or 0: no strategy is chosen.
+    pub(crate) fn of_levels(levels: usize) -> Choice {
         Choice {
-            taken: "cycles",
+            taken: if levels > 0 { "cycles" } else { "steps" },
             ..Choice::default()
         }
     }

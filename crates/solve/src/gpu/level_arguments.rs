@@ -50,7 +50,7 @@ namespace crosswarp {
     /// A pass over a level, or another kernel's work on it. `F`: the type of its field. Rows of fields have `pitch`
     /// elements; addresses are those of row 0, which need not be stored where a PE has some rows only. Rows of tables are reached by an index, from row −1 on, and have all parts one after the other, each with
     /// a column more on both sides.
-    pub(crate) LevelPass = "level_pass", template "template <class F>" "<float>", align 8, size 280, with "": {
+    pub(crate) LevelPass = "level_pass", template "template <class F>" "<float>", align 8, size 288, with "": {
         /// The field before; unused where a pass begins with zero or the correction alone.
         0 pub before: u64 = "const F*",
         /// The field after, another array; null if nothing is relaxed or corrected.
@@ -111,6 +111,19 @@ namespace crosswarp {
         272 pub row_end: i32 = "i32",
         /// The row of leaves that the first of them is in.
         276 pub first_band: i32 = "i32",
+        /// From sums of one kind to those of the next.
+        280 pub sum_kind: i64 = "i64",
+    }
+
+    /// A step on the finest level beside passes. What fields and weights are is said of each step in `finest_steps.cuh`.
+    pub(crate) FinestStep = "finest_step", align 8, size 56, with "": {
+        0 pub u: u64 = "double*",
+        8 pub r: u64 = "double*",
+        16 pub p: u64 = "double*",
+        24 pub q: u64 = "double*",
+        32 pub weights: [f64; 2] = "double"[2],
+        /// From sums of one kind to those of the next.
+        48 pub sum_kind: i64 = "i64",
     }
 
     /// The relaxations of a cycle: ω of each.

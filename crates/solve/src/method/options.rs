@@ -136,16 +136,6 @@ impl Method {
             None => "sweep",
         }
     }
-
-    /// Of what it consists, for messages.
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Method::Jacobi => "Jacobi sweeps",
-            Method::Automatic(_) | Method::Multigrid(_) => "multigrid cycles",
-            Method::ConjugateGradients(_) | Method::PlainGradients => "conjugate gradients",
-            Method::Chebyshev => "steps of Chebyshev's iteration",
-        }
-    }
 }
 
 /// How multigrid cycles are made.
@@ -211,12 +201,6 @@ pub enum OptionsError {
     Relaxations {
         /// As asked for.
         steps: usize,
-    },
-    /// A method that there is not on GPUs.
-    #[error("{method} run on CPUs only: leave the GPU out, or take multigrid cycles alone")]
-    NotOnGpu {
-        /// The method.
-        method: &'static str,
     },
     /// A GPU in three dimensions, with what makes couplings differ from point to point.
     #[error(

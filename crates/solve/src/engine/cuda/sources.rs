@@ -54,6 +54,7 @@ const LEVEL_HEADERS: &[(&str, &str)] = &[
     ("multigrid/arguments.cuh", level_arguments::HEADER),
     ("multigrid/box_arguments.cuh", box_arguments::HEADER),
     header!("multigrid/box_pass.cuh"),
+    header!("multigrid/finest_steps.cuh"),
     header!("multigrid/five_point.cuh"),
     header!("multigrid/neighbours.cuh"),
     header!("multigrid/nine_point.cuh"),
@@ -332,6 +333,18 @@ pub const KERNELS: &[Source<'static>] = &[
         LEVEL_HEADERS, "multigrid/box_levels.cu",
         "box_restrict_right_side": BOX_THREADS, "box_square": BOX_THREADS, "box_solve_coarsest": 32
     ),
+    file!(
+        LEVEL_HEADERS, "multigrid/plane_steps.cu",
+        "plane_measure": LEVEL_THREADS, "plane_residual": LEVEL_THREADS, "plane_curve": LEVEL_THREADS,
+        "plane_multiply": LEVEL_THREADS, "plane_descend": LEVEL_THREADS, "plane_turn": LEVEL_THREADS,
+        "plane_chebyshev": LEVEL_THREADS
+    ),
+    file!(
+        LEVEL_HEADERS, "multigrid/box_steps.cu",
+        "box_measure": LEVEL_THREADS, "box_residual": LEVEL_THREADS, "box_curve": LEVEL_THREADS,
+        "box_multiply": LEVEL_THREADS, "box_descend": LEVEL_THREADS, "box_turn": LEVEL_THREADS,
+        "box_chebyshev": LEVEL_THREADS
+    ),
     file!(LEVEL_HEADERS, "multigrid/small_levels.cu", "level_cycle_small": SMALL_THREADS; SMALL_SHARED),
 ];
 
@@ -342,11 +355,13 @@ mod tests {
     use super::*;
 
     /// What may hold several kernels: together they are compiled as fast as one of the others.
-    const OF_SEVERAL: [&str; 4] = [
+    const OF_SEVERAL: [&str; 6] = [
         "jacobi/one_sweep/sweep.cu",
         "jacobi/between_passes.cu",
         "multigrid/levels.cu",
         "multigrid/box_levels.cu",
+        "multigrid/plane_steps.cu",
+        "multigrid/box_steps.cu",
     ];
 
     #[test]

@@ -2,10 +2,12 @@
 
 use super::{Ended, Levels, Solver};
 use crate::engine::cpu::multigrid::finest_level::FinestLevel;
+use crate::engine::cuda::multigrid::steps::{Part, PlaneSteps};
 use crate::field::storage::Field;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
 use crate::method::options::{Method, Options};
+use crate::pes::agree::all_ready_by;
 
 /// The finest level, and what the method has to know of it.
 pub(crate) struct Alone {
@@ -36,5 +38,28 @@ impl Levels for Alone {
             Method::Chebyshev => solver.chebyshev(u, right_side, ended, options, observer),
             _ => solver.plain_gradients(u, right_side, ended, options, observer),
         }
+    }
+}
+
+impl Solver<'_, Alone> {
+    /// Gives the level, `u`, `right_side` and `others` to the GPU of `options`, if there is one. Collective.
+    pub(super) fn give_to_gpu<const N: usize>(
+        &self,
+        options: &Options<'_>,
+        u: &Field<f64>,
+        right_side: Option<&Field<f64>>,
+        others: [(Part, &Field<f64>); N],
+    ) -> Result<Option<PlaneSteps>, SolveError> {
+        let Some(gpu) = &options.gpu else {
+            return Ok(None);
+        };
+        let made = PlaneSteps::plane(gpu, self.equations(), u, right_side, self.layout.first[1]);
+        let made = made.and_then(|steps| {
+            for (part, field) in others {
+                steps.load(part, field)?;
+            }
+            Ok(steps)
+        });
+        Ok(Some(all_ready_by(&self.reduction, made)?))
     }
 }

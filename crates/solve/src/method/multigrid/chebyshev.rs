@@ -7,6 +7,7 @@ use super::alone::Alone;
 use super::held::HeldRows;
 use super::steps::{Ended, Holder, raised};
 use super::{LeafSums, Solver};
+use crate::engine::cuda::multigrid::steps::{Part, PlaneSteps};
 use crate::field::band::Band;
 use crate::field::checkpoint::{CheckpointKind, Identity};
 use crate::field::storage::Field;
@@ -15,7 +16,6 @@ use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
 use crate::method::options::Options;
 use crate::pes::agree::all_ready_by;
-use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 
 /// The largest eigenvalue that there can be.
@@ -65,7 +65,7 @@ pub(super) fn carried(least: f64) -> f64 {
 pub(super) trait ChebyshevSteps: Holder {
     /// u += d, r = b − Au, d = `keep` d + `gain` D⁻¹r. The norms of r and, as [`Ended::stop`] takes it, of u, and whether
     /// any PE is interrupted. Collective.
-    fn step(&mut self, weights: [f64; 2], interrupted: bool) -> Result<([f64; 2], bool), PeError>;
+    fn step(&mut self, weights: [f64; 2], interrupted: bool) -> Result<([f64; 2], bool), GpuError>;
 }
 
 /// Steps until the residual is small. Each makes the one that the last has left in d, measures, and works the next one
@@ -119,15 +119,21 @@ impl Solver<'_, Alone> {
                 return Ok(());
             }
         }
+        let gpu = self.give_to_gpu(options, u, right_side, [(Part::P, &d)])?;
+        ended.on_gpu = gpu.is_some();
         ended.setup_seconds = self.so_far();
-        self.levels.top.update(&mut self.rows, u)?;
+        if gpu.is_none() {
+            self.levels.top.update(&mut self.rows, u)?;
+        }
         let mut steps = OnPlane {
             solver: self,
             u,
             right_side,
             d,
+            gpu,
         };
-        iterate(&mut steps, least, ended, options, observer)
+        iterate(&mut steps, least, ended, options, observer)?;
+        Ok(steps.fetch()?)
     }
 }
 
@@ -137,16 +143,32 @@ struct OnPlane<'s, 'a> {
     u: &'s mut Field<f64>,
     right_side: Option<&'s Field<f64>>,
     d: Field<f64>,
+    gpu: Option<PlaneSteps>,
+}
+
+impl OnPlane<'_, '_> {
+    /// Brings the field from the GPU.
+    fn fetch(&mut self) -> Result<(), GpuError> {
+        match &self.gpu {
+            Some(gpu) => gpu.save(Part::U, self.u),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Holder for OnPlane<'_, '_> {
     fn state(&mut self) -> Result<(HeldRows<'_>, &Reduction<'_>, &Identity), GpuError> {
+        self.fetch()?;
+        if let Some(gpu) = &self.gpu {
+            gpu.save(Part::P, &mut self.d)?;
+        }
         let solver = &*self.solver;
         let rows = solver.held(vec![&mut *self.u, &mut self.d], false);
         Ok((rows, &solver.reduction, &solver.given.identity))
     }
 
     fn field(&mut self) -> Result<Band<f64>, SolveError> {
+        self.fetch()?;
         Ok(self.solver.band(self.u)?.0)
     }
 
@@ -156,8 +178,13 @@ impl Holder for OnPlane<'_, '_> {
 }
 
 impl ChebyshevSteps for OnPlane<'_, '_> {
-    fn step(&mut self, weights: [f64; 2], interrupted: bool) -> Result<([f64; 2], bool), PeError> {
+    fn step(&mut self, weights: [f64; 2], interrupted: bool) -> Result<([f64; 2], bool), GpuError> {
         let solver = &mut *self.solver;
+        if let Some(gpu) = &mut self.gpu {
+            let sums = gpu.chebyshev(&mut solver.rows, weights)?;
+            let (totals, interrupted) = solver.total_of(sums, interrupted)?;
+            return Ok((totals.map(f64::sqrt), interrupted));
+        }
         let mut sums: [LeafSums; 2] = solver.sums();
         let (top, rows) = (&mut solver.levels.top, &mut solver.rows);
         let fields = [&mut *self.u, &mut self.d];

@@ -3,12 +3,17 @@
 use std::io;
 use std::ops::Range;
 
+use crosswarp_prim::Superaccumulator;
+
 use super::held::HeldRows;
 use super::steps::{Ended, Holder, raised};
 use super::{Holding, Solver};
 use crate::engine::cpu::multigrid::finest::Finest;
 use crate::engine::cpu::multigrid::hierarchy::Hierarchy;
 use crate::engine::cpu::multigrid::shape::HALO;
+use crate::engine::cuda::multigrid::steps::{
+    FinestPass, GpuSteps, Part, PlaneGradients, Preconditioner,
+};
 use crate::field::band::Band;
 use crate::field::checkpoint::Identity;
 use crate::field::storage::Field;
@@ -17,7 +22,6 @@ use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
 use crate::method::options::Options;
 use crate::pes::agree::all_ready_by;
-use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 
 /// The fields of conjugate gradients.
@@ -42,6 +46,27 @@ impl Gradients {
 
     pub fn new(finest: &Finest) -> io::Result<Gradients> {
         Gradients::with(|| finest.field())
+    }
+
+    /// Gives those that the next step needs to a GPU, if it is not the first one.
+    pub fn give<A: FinestPass, K>(
+        &self,
+        gpu: &GpuSteps<A, K>,
+        begun: bool,
+    ) -> Result<(), GpuError> {
+        if !begun {
+            return Ok(());
+        }
+        gpu.load(Part::R, &self.r)?;
+        gpu.load(Part::P, &self.p)?;
+        gpu.load(Part::Q, &self.q)
+    }
+
+    /// Takes these from a GPU.
+    pub fn take<A: FinestPass, K>(&mut self, gpu: &GpuSteps<A, K>) -> Result<(), GpuError> {
+        gpu.save(Part::R, &mut self.r)?;
+        gpu.save(Part::P, &mut self.p)?;
+        gpu.save(Part::Q, &mut self.q)
     }
 
     /// Those that the next step needs.
@@ -76,6 +101,18 @@ pub(super) fn turn(rows: Range<isize>, p: &mut Field<f64>, z: &Field<f64>, beta:
 }
 
 impl Pair {
+    /// The product of the two on a GPU.
+    pub fn on_gpu<A: FinestPass, K: Preconditioner>(
+        self,
+        gpu: &GpuSteps<A, K>,
+    ) -> Result<Superaccumulator<f64>, GpuError> {
+        match self {
+            Pair::Zq => gpu.product_of_correction(Part::Q),
+            Pair::Zr => gpu.product_of_correction(Part::R),
+            Pair::Pr => gpu.product_of_direction(),
+        }
+    }
+
     pub fn of(self, fields: &Gradients) -> [&Field<f64>; 2] {
         let Gradients { r, z, p, q } = fields;
         match self {
@@ -89,18 +126,18 @@ impl Pair {
 /// Who has the field u and those of [`Gradients`], and works on them. All is collective but [`turn`](Self::turn).
 pub(super) trait PreconditionedSteps: Holder {
     /// r = b − Au.
-    fn begin(&mut self) -> Result<(), PeError>;
+    fn begin(&mut self) -> Result<(), GpuError>;
     /// z = a cycle from zero for r, whose norm is `norm`.
-    fn precondition(&mut self, norm: f64) -> Result<(), PeError>;
+    fn precondition(&mut self, norm: f64) -> Result<(), GpuError>;
     /// ⟨a, b⟩, in the inner product in which the operator is symmetric.
-    fn product(&mut self, of: Pair) -> Result<f64, PeError>;
+    fn product(&mut self, of: Pair) -> Result<f64, GpuError>;
     /// p = z + `beta` p; without it p = z.
-    fn turn(&mut self, beta: Option<f64>);
+    fn turn(&mut self, beta: Option<f64>) -> Result<(), GpuError>;
     /// q = −Ap. ⟨p, Ap⟩.
-    fn apply(&mut self) -> Result<f64, PeError>;
+    fn apply(&mut self) -> Result<f64, GpuError>;
     /// q = −`alpha` q, r = r − q, u += `alpha` p. The norms of r and, as [`Ended::stop`] takes it, of u, and whether any
     /// PE is interrupted.
-    fn descend(&mut self, alpha: f64, interrupted: bool) -> Result<([f64; 2], bool), PeError>;
+    fn descend(&mut self, alpha: f64, interrupted: bool) -> Result<([f64; 2], bool), GpuError>;
     /// The norms of b − Au and of u.
     fn measure(&mut self) -> Result<[f64; 2], GpuError>;
     /// Whether the next step goes on with r, p and q.
@@ -127,7 +164,7 @@ pub(super) fn iterate(
             true => Some(-steps.product(Pair::Zq)? / ended.inner),
             false => None,
         };
-        steps.turn(beta);
+        steps.turn(beta)?;
         ended.inner = steps.product(Pair::Zr)?;
         let curvature = steps.apply()?;
         let alpha = if curvature > 0.0 {
@@ -171,14 +208,26 @@ impl Solver<'_, Hierarchy<f32>> {
                 all_ready_by(&self.reduction, made)?
             }
         };
+        let gpu = match self.gpu.take() {
+            Some(cycles) => {
+                let made = PlaneGradients::of_cycles(cycles).and_then(|gpu| {
+                    fields.give(&gpu, begun)?;
+                    Ok(gpu)
+                });
+                Some(all_ready_by(&self.reduction, made)?)
+            }
+            None => None,
+        };
         let mut steps = OnPlane {
             solver: self,
             u,
             right_side,
             fields,
             keep: begun,
+            gpu,
         };
-        iterate(&mut steps, begun, ended, options, observer)
+        iterate(&mut steps, begun, ended, options, observer)?;
+        Ok(steps.fetch()?)
     }
 }
 
@@ -189,10 +238,27 @@ struct OnPlane<'s, 'a> {
     right_side: Option<&'s Field<f64>>,
     fields: Gradients,
     keep: bool,
+    gpu: Option<PlaneGradients>,
+}
+
+impl OnPlane<'_, '_> {
+    /// Brings the field from the GPU.
+    fn fetch(&mut self) -> Result<(), GpuError> {
+        match &self.gpu {
+            Some(gpu) => gpu.save(Part::U, self.u),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Holder for OnPlane<'_, '_> {
     fn state(&mut self) -> Result<(HeldRows<'_>, &Reduction<'_>, &Identity), GpuError> {
+        self.fetch()?;
+        if let Some(gpu) = &self.gpu
+            && self.keep
+        {
+            self.fields.take(gpu)?;
+        }
         let solver = &*self.solver;
         let mut fields = vec![&mut *self.u];
         if self.keep {
@@ -203,6 +269,7 @@ impl Holder for OnPlane<'_, '_> {
     }
 
     fn field(&mut self) -> Result<Band<f64>, SolveError> {
+        self.fetch()?;
         Holding::of(self.solver, self.u).field()
     }
 
@@ -212,37 +279,63 @@ impl Holder for OnPlane<'_, '_> {
 }
 
 impl PreconditionedSteps for OnPlane<'_, '_> {
-    fn begin(&mut self) -> Result<(), PeError> {
+    fn begin(&mut self) -> Result<(), GpuError> {
+        if let Some(gpu) = &self.gpu {
+            return gpu.residual(&mut self.solver.rows);
+        }
         let Gradients { r, .. } = &mut self.fields;
-        self.solver.residual(self.u, self.right_side, r)
+        Ok(self.solver.residual(self.u, self.right_side, r)?)
     }
 
-    fn precondition(&mut self, norm: f64) -> Result<(), PeError> {
+    fn precondition(&mut self, norm: f64) -> Result<(), GpuError> {
         let Gradients { r, z, .. } = &mut self.fields;
         let solver = &mut *self.solver;
         let exponent = solver.exponent(norm);
+        if let Some(gpu) = &mut self.gpu {
+            return gpu.precondition(&mut solver.rows, exponent);
+        }
         solver.rows.halo(&solver.layout.shape, r, HALO)?;
-        solver.levels.precondition(&mut solver.rows, z, r, exponent)
+        Ok(solver
+            .levels
+            .precondition(&mut solver.rows, z, r, exponent)?)
     }
 
-    fn product(&mut self, of: Pair) -> Result<f64, PeError> {
+    fn product(&mut self, of: Pair) -> Result<f64, GpuError> {
+        if let Some(gpu) = &self.gpu {
+            let sum = of.on_gpu(gpu)?;
+            return Ok(self.solver.total_of([sum], false)?.0[0]);
+        }
         let [a, b] = of.of(&self.fields);
-        self.solver.product(a, b)
+        Ok(self.solver.product(a, b)?)
     }
 
-    fn turn(&mut self, beta: Option<f64>) {
+    fn turn(&mut self, beta: Option<f64>) -> Result<(), GpuError> {
+        if let Some(gpu) = &self.gpu {
+            return gpu.turn_to_correction(beta);
+        }
         let Gradients { z, p, .. } = &mut self.fields;
         turn(self.solver.layout.shape.own(), p, z, beta);
+        Ok(())
     }
 
-    fn apply(&mut self) -> Result<f64, PeError> {
+    fn apply(&mut self) -> Result<f64, GpuError> {
+        if let Some(gpu) = &self.gpu {
+            let sum = gpu.curve(&mut self.solver.rows)?;
+            return Ok(-self.solver.total_of([sum], false)?.0[0]);
+        }
         // The residual of nothing on the right is −Ap.
         let Gradients { p, q, .. } = &mut self.fields;
         self.solver.residual(p, None, q)?;
         Ok(-self.solver.product(p, q)?)
     }
 
-    fn descend(&mut self, alpha: f64, interrupted: bool) -> Result<([f64; 2], bool), PeError> {
+    fn descend(&mut self, alpha: f64, interrupted: bool) -> Result<([f64; 2], bool), GpuError> {
+        if let Some(gpu) = &self.gpu {
+            let [of_residual, of_field, _] = gpu.descend(alpha, true)?;
+            let sums = [of_residual, of_field];
+            let (totals, interrupted) = self.solver.total_of(sums, interrupted)?;
+            return Ok((totals.map(f64::sqrt), interrupted));
+        }
         let Gradients { r, p, q, .. } = &mut self.fields;
         let [mut of_residual, mut of_field] = self.solver.sums();
         let nx = self.solver.layout.shape.x.len;
@@ -265,6 +358,10 @@ impl PreconditionedSteps for OnPlane<'_, '_> {
     }
 
     fn measure(&mut self) -> Result<[f64; 2], GpuError> {
+        if let Some(gpu) = &self.gpu {
+            let sums = gpu.measure(&mut self.solver.rows)?;
+            return Ok(self.solver.total_of(sums, false)?.0.map(f64::sqrt));
+        }
         self.solver.measure(self.u, self.right_side)
     }
 

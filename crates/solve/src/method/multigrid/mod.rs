@@ -477,12 +477,6 @@ impl Solver<'_, Hierarchy<f32>> {
             return Err(OptionsError::NotOfLevels.into());
         };
         let by_gradients = matches!(options.method, Method::ConjugateGradients(_));
-        if by_gradients && options.gpu.is_some() {
-            return Err(OptionsError::NotOnGpu {
-                method: "conjugate gradients",
-            }
-            .into());
-        }
         let mut gradients = None;
         if let Some(path) = &options.resume {
             let finest = self.equations();
@@ -510,6 +504,12 @@ impl Solver<'_, Hierarchy<f32>> {
                 return Ok(());
             }
         }
+        if let Some(gpu) = &options.gpu {
+            let (row, full) = (self.layout.first[1], *first == First::Full);
+            let made = GpuCycles::new(gpu, &self.levels, u, right_side, row, full);
+            self.gpu = Some(all_ready_by(&self.reduction, made)?);
+            ended.on_gpu = true;
+        }
         if by_gradients || ended.gradients_from.is_some() {
             ended.setup_seconds = self.so_far();
             if ended.norms.is_empty() {
@@ -520,12 +520,6 @@ impl Solver<'_, Hierarchy<f32>> {
             }
             ended.gradients_from.get_or_insert(ended.steps());
             return self.conjugate_gradients(u, right_side, gradients, ended, options, observer);
-        }
-        if let Some(gpu) = &options.gpu {
-            let (row, full) = (self.layout.first[1], *first == First::Full);
-            let made = GpuCycles::new(gpu, &self.levels, u, right_side, row, full);
-            self.gpu = Some(all_ready_by(&self.reduction, made)?);
-            ended.on_gpu = true;
         }
         ended.setup_seconds = self.so_far();
         self.cycles(u, right_side, *first, ended, options, observer)
@@ -599,7 +593,6 @@ impl Solver<'_, Hierarchy<f32>> {
         loop {
             if matches!(options.method, Method::Automatic(_)) && ended.was_slow(options) {
                 ended.gradients_from = Some(ended.steps());
-                self.leave_gpu(u)?;
                 return self.conjugate_gradients(u, right_side, None, ended, options, observer);
             }
             let exponent = self.exponent(ended.last());

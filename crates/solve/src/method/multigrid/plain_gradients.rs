@@ -3,11 +3,12 @@
 
 use std::io;
 
-use super::Solver;
 use super::alone::Alone;
 use super::gradients::turn;
 use super::held::HeldRows;
 use super::steps::{Ended, Holder, raised};
+use super::{LeafSums, Solver};
+use crate::engine::cuda::multigrid::steps::{Part, PlaneSteps};
 use crate::field::band::Band;
 use crate::field::checkpoint::{CheckpointKind, Identity};
 use crate::field::storage::Field;
@@ -16,21 +17,20 @@ use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
 use crate::method::options::Options;
 use crate::pes::agree::all_ready_by;
-use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 
 /// Who has the fields u, r, p and q, and works on them. All is collective but [`turn`](Self::turn).
 pub(super) trait GradientSteps: Holder {
     /// The norms of b − Au and, as [`Ended::stop`] takes it, of u.
-    fn measure(&mut self) -> Result<[f64; 2], PeError>;
+    fn measure(&mut self) -> Result<[f64; 2], GpuError>;
     /// r = b − Au and p = r. ⟨r, r⟩.
-    fn begin(&mut self) -> Result<f64, PeError>;
+    fn begin(&mut self) -> Result<f64, GpuError>;
     /// q = −Ap. ⟨p, Ap⟩.
-    fn curvature(&mut self) -> Result<f64, PeError>;
+    fn curvature(&mut self) -> Result<f64, GpuError>;
     /// u += `alpha` p and r += `alpha` q. What has come of it, and whether any PE is interrupted.
-    fn descend(&mut self, alpha: f64, interrupted: bool) -> Result<(Descended, bool), PeError>;
+    fn descend(&mut self, alpha: f64, interrupted: bool) -> Result<(Descended, bool), GpuError>;
     /// p = r + `beta` p.
-    fn turn(&mut self, beta: f64);
+    fn turn(&mut self, beta: f64) -> Result<(), GpuError>;
 }
 
 /// r, p and q.
@@ -82,7 +82,7 @@ pub(super) fn iterate(
         ended.stop(norm, field, options, interrupted);
         begun = !(ended.converged || ended.floor_reached || alpha == 0.0);
         if begun {
-            steps.turn(inner / ended.inner);
+            steps.turn(inner / ended.inner)?;
         } else {
             // Begun again if the residual that was kept up to date turns out to be off.
             [norm, _] = steps.measure()?;
@@ -115,6 +115,9 @@ impl Solver<'_, Alone> {
                 return Ok(());
             }
         }
+        let others = [(Part::R, &r), (Part::P, &p)];
+        let gpu = self.give_to_gpu(options, u, right_side, others)?;
+        ended.on_gpu = gpu.is_some();
         ended.setup_seconds = self.so_far();
         let mut steps = OnPlane {
             solver: self,
@@ -123,8 +126,10 @@ impl Solver<'_, Alone> {
             r,
             p,
             q,
+            gpu,
         };
-        iterate(&mut steps, ended, options, observer)
+        iterate(&mut steps, ended, options, observer)?;
+        Ok(steps.fetch()?)
     }
 }
 
@@ -136,16 +141,33 @@ struct OnPlane<'s, 'a> {
     r: Field<f64>,
     p: Field<f64>,
     q: Field<f64>,
+    gpu: Option<PlaneSteps>,
+}
+
+impl OnPlane<'_, '_> {
+    /// Brings the field from the GPU.
+    fn fetch(&mut self) -> Result<(), GpuError> {
+        match &self.gpu {
+            Some(gpu) => gpu.save(Part::U, self.u),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Holder for OnPlane<'_, '_> {
     fn state(&mut self) -> Result<(HeldRows<'_>, &Reduction<'_>, &Identity), GpuError> {
+        self.fetch()?;
+        if let Some(gpu) = &self.gpu {
+            gpu.save(Part::R, &mut self.r)?;
+            gpu.save(Part::P, &mut self.p)?;
+        }
         let solver = &*self.solver;
         let rows = solver.held(vec![&mut *self.u, &mut self.r, &mut self.p], false);
         Ok((rows, &solver.reduction, &solver.given.identity))
     }
 
     fn field(&mut self) -> Result<Band<f64>, SolveError> {
+        self.fetch()?;
         Ok(self.solver.band(self.u)?.0)
     }
 
@@ -155,23 +177,36 @@ impl Holder for OnPlane<'_, '_> {
 }
 
 impl GradientSteps for OnPlane<'_, '_> {
-    fn measure(&mut self) -> Result<[f64; 2], PeError> {
+    fn measure(&mut self) -> Result<[f64; 2], GpuError> {
         let solver = &mut *self.solver;
+        if let Some(gpu) = &self.gpu {
+            let sums = gpu.measure(&mut solver.rows)?;
+            return Ok(solver.total_of(sums, false)?.0.map(f64::sqrt));
+        }
         let mut sums = solver.sums();
         let top = &mut solver.levels.top;
         top.measure(&mut solver.rows, self.u, self.right_side, &mut sums)?;
         Ok(solver.total(sums, false)?.0.map(f64::sqrt))
     }
 
-    fn begin(&mut self) -> Result<f64, PeError> {
+    fn begin(&mut self) -> Result<f64, GpuError> {
         let solver = &mut *self.solver;
+        if let Some(gpu) = &self.gpu {
+            gpu.residual(&mut solver.rows)?;
+            gpu.turn(None)?;
+            return Ok(solver.total_of([gpu.square()?], false)?.0[0]);
+        }
         solver.residual(self.u, self.right_side, &mut self.r)?;
         turn(solver.layout.shape.own(), &mut self.p, &self.r, None);
-        solver.product(&self.r, &self.r)
+        Ok(solver.product(&self.r, &self.r)?)
     }
 
-    fn curvature(&mut self) -> Result<f64, PeError> {
+    fn curvature(&mut self) -> Result<f64, GpuError> {
         let solver = &mut *self.solver;
+        if let Some(gpu) = &self.gpu {
+            let sum = gpu.curve(&mut solver.rows)?;
+            return Ok(-solver.total_of([sum], false)?.0[0]);
+        }
         let [mut sum] = solver.sums();
         let (top, rows) = (&mut solver.levels.top, &mut solver.rows);
         top.negative_product(rows, &mut self.p, &mut self.q, &mut sum)?;
@@ -179,12 +214,21 @@ impl GradientSteps for OnPlane<'_, '_> {
         Ok(-sum)
     }
 
-    fn descend(&mut self, alpha: f64, interrupted: bool) -> Result<(Descended, bool), PeError> {
+    fn descend(&mut self, alpha: f64, interrupted: bool) -> Result<(Descended, bool), GpuError> {
         let solver = &mut *self.solver;
-        let mut sums = solver.sums();
-        let top = &mut solver.levels.top;
-        top.descend(self.u, &mut self.r, &self.p, &self.q, alpha, &mut sums);
-        let ([squares, inner, of_field], interrupted) = solver.total(sums, interrupted)?;
+        let sums = match &self.gpu {
+            Some(gpu) => {
+                let [squares, of_field, inner] = gpu.descend(alpha, false)?;
+                [squares, inner, of_field]
+            }
+            None => {
+                let mut sums = solver.sums();
+                let top = &mut solver.levels.top;
+                top.descend(self.u, &mut self.r, &self.p, &self.q, alpha, &mut sums);
+                sums.map(LeafSums::total)
+            }
+        };
+        let ([squares, inner, of_field], interrupted) = solver.total_of(sums, interrupted)?;
         let descended = Descended {
             norm: squares.sqrt(),
             inner,
@@ -193,8 +237,12 @@ impl GradientSteps for OnPlane<'_, '_> {
         Ok((descended, interrupted))
     }
 
-    fn turn(&mut self, beta: f64) {
+    fn turn(&mut self, beta: f64) -> Result<(), GpuError> {
+        if let Some(gpu) = &self.gpu {
+            return gpu.turn(Some(beta));
+        }
         let rows = self.solver.layout.shape.own();
         turn(rows, &mut self.p, &self.r, Some(beta));
+        Ok(())
     }
 }

@@ -21,7 +21,7 @@ use crate::field::storage::Field;
 use crate::gpu::choice::Choice;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
-use crate::method::options::{Cycles, Method, Options, OptionsError};
+use crate::method::options::{Cycles, Method, Options};
 use crate::pes::agree::{all_ready_by, first_bad, least};
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
@@ -135,10 +135,6 @@ impl<'p> Plane<'p, Alone> {
         problem: &Problem2d<F>,
         options: &Options<'_>,
     ) -> Result<Self, SolveError> {
-        if options.gpu.is_some() {
-            let method = options.method.name();
-            return Err(OptionsError::NotOnGpu { method }.into());
-        }
         Plane::with(
             pe,
             problem,
@@ -322,7 +318,7 @@ impl<'p, L: Levels> Plane<'p, L> {
             resumed_at: ended.resumed_at,
             checkpoint_failure: ended.checkpoint_failure,
             gradients_from: ended.gradients_from,
-            choice: ended.on_gpu.then(Choice::of_cycles),
+            choice: ended.on_gpu.then(|| Choice::of_levels(levels)),
             seconds: ended.seconds,
             setup_seconds: ended.setup_seconds,
             levels,

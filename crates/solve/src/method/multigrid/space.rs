@@ -56,7 +56,7 @@ pub(super) struct Solver<'a, F, L> {
     problem: &'a Problem3d<F>,
     pub levels: L,
     /// Where cycles are made, if not here. It has the field then.
-    gpu: Option<GpuBox>,
+    pub gpu: Option<GpuBox>,
     pub rows: LevelRows<'a>,
     pub reduction: Reduction<'a>,
     pub totals: Totals,
@@ -183,6 +183,11 @@ impl Levels for Hierarchy {
                 return Ok(());
             }
         }
+        if let Some(gpu) = &options.gpu {
+            let made = GpuBox::new(gpu, &solver.levels);
+            solver.gpu = Some(all_ready_by(&solver.reduction, made)?);
+            ended.on_gpu = true;
+        }
         let by_gradients = matches!(options.method, Method::ConjugateGradients(_));
         if by_gradients || ended.gradients_from.is_some() {
             if ended.norms.is_empty() {
@@ -193,11 +198,6 @@ impl Levels for Hierarchy {
             }
             ended.gradients_from.get_or_insert(ended.steps());
             return solver.conjugate_gradients(gradients, ended, options, observer);
-        }
-        if let Some(gpu) = &options.gpu {
-            let made = GpuBox::new(gpu, &solver.levels);
-            solver.gpu = Some(all_ready_by(&solver.reduction, made)?);
-            ended.on_gpu = true;
         }
         solver.cycles(cycles.first, ended, options, observer)?;
         solver.leave_gpu()
@@ -359,7 +359,7 @@ pub(super) fn run_by<F: Real, L: Levels>(
         history: ended.history(),
         resumed_at: ended.resumed_at,
         checkpoint_failure: ended.checkpoint_failure,
-        choice: ended.on_gpu.then(Choice::of_cycles),
+        choice: ended.on_gpu.then(|| Choice::of_levels(levels)),
         gradients_from: ended.gradients_from,
         seconds,
         setup_seconds,
@@ -386,7 +386,7 @@ impl<F: Real, L: Levels> Solver<'_, F, L> {
     }
 
     /// As [`total`](Self::total). Collective.
-    fn total_of<const N: usize>(
+    pub fn total_of<const N: usize>(
         &mut self,
         sums: [Superaccumulator<f64>; N],
         interrupted: bool,
@@ -401,7 +401,16 @@ impl<F: Real, L: Levels> Solver<'_, F, L> {
         sums: [LeafSums; 2],
         interrupted: bool,
     ) -> Result<([f64; 2], bool), PeError> {
-        let (totals, interrupted) = self.total(sums, interrupted)?;
+        self.norms_of(sums.map(LeafSums::total), interrupted)
+    }
+
+    /// As [`norms`](Self::norms).
+    pub fn norms_of(
+        &mut self,
+        sums: [Superaccumulator<f64>; 2],
+        interrupted: bool,
+    ) -> Result<([f64; 2], bool), PeError> {
+        let (totals, interrupted) = self.total_of(sums, interrupted)?;
         let [norm, field] = totals.map(f64::sqrt);
         Ok(([norm, field / DIAGONAL], interrupted))
     }
@@ -642,7 +651,11 @@ impl<F: Real> Solver<'_, F, Hierarchy> {
     }
 
     /// The norms of b − Au and of the field. Collective.
-    pub fn measure(&mut self) -> Result<[f64; 2], PeError> {
+    pub fn measure(&mut self) -> Result<[f64; 2], GpuError> {
+        if let Some(gpu) = &mut self.gpu {
+            let sums = [gpu.residual(&mut self.rows)?, gpu.square()?];
+            return Ok(self.norms_of(sums, false)?.0);
+        }
         let mut sums = self.sums();
         let Hierarchy { levels, work, .. } = &mut self.levels;
         work.measure(&mut levels[0], &mut self.rows, &mut sums)?;
@@ -671,7 +684,6 @@ impl<F: Real> Solver<'_, F, Hierarchy> {
         loop {
             if matches!(options.method, Method::Automatic(_)) && ended.was_slow(options) {
                 ended.gradients_from = Some(ended.steps());
-                self.leave_gpu()?;
                 return self.conjugate_gradients(None, ended, options, observer);
             }
             let sum = self.go_on()?;

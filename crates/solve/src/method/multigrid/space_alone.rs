@@ -11,6 +11,8 @@ use crate::engine::cpu::multigrid::shape::Shape;
 use crate::engine::cpu::multigrid::space::finest_level::{DEPTH, Workspace, alone};
 use crate::engine::cpu::multigrid::space::level::Level;
 use crate::engine::cpu::multigrid::space::line::Line;
+use crate::engine::cpu::multigrid::sums::LeafSums;
+use crate::engine::cuda::multigrid::steps::{BoxSteps, Part};
 use crate::field::band::Band;
 use crate::field::checkpoint::CheckpointKind;
 use crate::field::storage::Field;
@@ -19,7 +21,6 @@ use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
 use crate::method::options::{Method, Options};
 use crate::pes::agree::all_ready_by;
-use crate::pes::error::PeError;
 
 /// The finest level, and what the method has to know of it.
 pub(super) struct Alone {
@@ -104,13 +105,20 @@ impl<'a, F: Real> Solver<'a, F, Alone> {
                 return Ok(());
             }
         }
-        self.levels.top.update(&mut self.rows)?;
+        let gpu = self.give_to_gpu(options, [(Part::P, &d)])?;
+        ended.on_gpu = gpu.is_some();
+        if gpu.is_none() {
+            self.levels.top.update(&mut self.rows)?;
+        }
         let mut steps = InBox {
             solver: self,
             kept: [d],
             others: [],
+            parts: [Part::P],
+            gpu,
         };
-        chebyshev::iterate(&mut steps, least, ended, options, observer)
+        chebyshev::iterate(&mut steps, least, ended, options, observer)?;
+        Ok(steps.fetch()?)
     }
 
     fn plain_gradients(
@@ -128,12 +136,35 @@ impl<'a, F: Real> Solver<'a, F, Alone> {
                 return Ok(());
             }
         }
+        let gpu = self.give_to_gpu(options, [(Part::R, &r), (Part::P, &p)])?;
+        ended.on_gpu = gpu.is_some();
         let mut steps = InBox {
             solver: self,
             kept: [r, p],
             others: [q],
+            parts: [Part::R, Part::P],
+            gpu,
         };
-        plain_gradients::iterate(&mut steps, ended, options, observer)
+        plain_gradients::iterate(&mut steps, ended, options, observer)?;
+        Ok(steps.fetch()?)
+    }
+
+    /// Gives the level and `others` to the GPU of `options`, if there is one. Collective.
+    fn give_to_gpu<const N: usize>(
+        &self,
+        options: &Options<'_>,
+        others: [(Part, &Field<f64>); N],
+    ) -> Result<Option<BoxSteps>, SolveError> {
+        let Some(gpu) = &options.gpu else {
+            return Ok(None);
+        };
+        let made = BoxSteps::of_box(gpu, &self.levels.top).and_then(|steps| {
+            for (part, field) in others {
+                steps.load(part, field)?;
+            }
+            Ok(steps)
+        });
+        Ok(Some(all_ready_by(&self.reduction, made)?))
     }
 }
 
@@ -142,14 +173,34 @@ struct InBox<'s, 'a, F, const K: usize, const N: usize> {
     solver: &'s mut Solver<'a, F, Alone>,
     kept: [Field<f64>; K],
     others: [Field<f64>; N],
+    /// What a GPU calls `kept`.
+    parts: [Part; K],
+    gpu: Option<BoxSteps>,
+}
+
+impl<F: Real, const K: usize, const N: usize> InBox<'_, '_, F, K, N> {
+    /// Brings the field from the GPU.
+    fn fetch(&mut self) -> Result<(), GpuError> {
+        match &self.gpu {
+            Some(gpu) => gpu.save_field(&mut self.solver.levels.top),
+            None => Ok(()),
+        }
+    }
 }
 
 impl<F: Real, const K: usize, const N: usize> Holder for InBox<'_, '_, F, K, N> {
     fn state(&mut self) -> Result<Kept<'_>, GpuError> {
+        self.fetch()?;
+        if let Some(gpu) = &self.gpu {
+            for (part, field) in self.parts.into_iter().zip(&mut self.kept) {
+                gpu.save(part, field)?;
+            }
+        }
         Ok(self.solver.held(self.kept.iter_mut().collect()))
     }
 
     fn field(&mut self) -> Result<Band<f64>, SolveError> {
+        self.fetch()?;
         Ok(self.solver.band()?.0)
     }
 
@@ -159,26 +210,39 @@ impl<F: Real, const K: usize, const N: usize> Holder for InBox<'_, '_, F, K, N> 
 }
 
 impl<F: Real> ChebyshevSteps for InBox<'_, '_, F, 1, 0> {
-    fn step(&mut self, weights: [f64; 2], interrupted: bool) -> Result<([f64; 2], bool), PeError> {
+    fn step(&mut self, weights: [f64; 2], interrupted: bool) -> Result<([f64; 2], bool), GpuError> {
         let (solver, [d]) = (&mut *self.solver, &mut self.kept);
+        if let Some(gpu) = &mut self.gpu {
+            let sums = gpu.chebyshev(&mut solver.rows, weights)?;
+            return Ok(solver.norms_of(sums, interrupted)?);
+        }
         let mut sums = solver.sums();
         let Alone { top, work, .. } = &mut solver.levels;
         work.chebyshev_step(top, &mut solver.rows, d, weights, &mut sums)?;
-        solver.norms(sums, interrupted)
+        Ok(solver.norms(sums, interrupted)?)
     }
 }
 
 impl<F: Real> GradientSteps for InBox<'_, '_, F, 2, 1> {
-    fn measure(&mut self) -> Result<[f64; 2], PeError> {
+    fn measure(&mut self) -> Result<[f64; 2], GpuError> {
         let solver = &mut *self.solver;
+        if let Some(gpu) = &self.gpu {
+            let sums = gpu.measure(&mut solver.rows)?;
+            return Ok(solver.norms_of(sums, false)?.0);
+        }
         let mut sums = solver.sums();
         let Alone { top, work, .. } = &mut solver.levels;
         work.measure(top, &mut solver.rows, &mut sums)?;
         Ok(solver.norms(sums, false)?.0)
     }
 
-    fn begin(&mut self) -> Result<f64, PeError> {
+    fn begin(&mut self) -> Result<f64, GpuError> {
         let (solver, [r, p]) = (&mut *self.solver, &mut self.kept);
+        if let Some(gpu) = &self.gpu {
+            gpu.residual(&mut solver.rows)?;
+            gpu.turn(None)?;
+            return Ok(solver.total_of([gpu.square()?], false)?.0[0]);
+        }
         let [mut sum] = solver.sums();
         let Alone { top, work, .. } = &mut solver.levels;
         work.residual(top, &mut solver.rows, r)?;
@@ -187,8 +251,12 @@ impl<F: Real> GradientSteps for InBox<'_, '_, F, 2, 1> {
         Ok(solver.total([sum], false)?.0[0])
     }
 
-    fn curvature(&mut self) -> Result<f64, PeError> {
+    fn curvature(&mut self) -> Result<f64, GpuError> {
         let (solver, [_, p], [q]) = (&mut *self.solver, &mut self.kept, &mut self.others);
+        if let Some(gpu) = &self.gpu {
+            let sum = gpu.curve(&mut solver.rows)?;
+            return Ok(-solver.total_of([sum], false)?.0[0]);
+        }
         let [mut sum] = solver.sums();
         let Alone { top, work, .. } = &mut solver.levels;
         work.negative_product(top, &mut solver.rows, p, q, &mut sum)?;
@@ -196,12 +264,21 @@ impl<F: Real> GradientSteps for InBox<'_, '_, F, 2, 1> {
         Ok(-sum)
     }
 
-    fn descend(&mut self, alpha: f64, interrupted: bool) -> Result<(Descended, bool), PeError> {
+    fn descend(&mut self, alpha: f64, interrupted: bool) -> Result<(Descended, bool), GpuError> {
         let (solver, [r, p], [q]) = (&mut *self.solver, &mut self.kept, &mut self.others);
-        let mut sums = solver.sums();
-        let Alone { top, work, .. } = &mut solver.levels;
-        work.descend(top, r, p, q, alpha, &mut sums);
-        let ([squares, of_field], interrupted) = solver.total(sums, interrupted)?;
+        let sums = match &self.gpu {
+            Some(gpu) => {
+                let [squares, of_field, _] = gpu.descend(alpha, false)?;
+                [squares, of_field]
+            }
+            None => {
+                let mut sums = solver.sums();
+                let Alone { top, work, .. } = &mut solver.levels;
+                work.descend(top, r, p, q, alpha, &mut sums);
+                sums.map(LeafSums::total)
+            }
+        };
+        let ([squares, of_field], interrupted) = solver.total_of(sums, interrupted)?;
         let descended = Descended {
             norm: squares.sqrt(),
             // The operator is symmetric as it is.
@@ -211,7 +288,10 @@ impl<F: Real> GradientSteps for InBox<'_, '_, F, 2, 1> {
         Ok((descended, interrupted))
     }
 
-    fn turn(&mut self, beta: f64) {
+    fn turn(&mut self, beta: f64) -> Result<(), GpuError> {
+        if let Some(gpu) = &self.gpu {
+            return gpu.turn(Some(beta));
+        }
         let [r, p] = &mut self.kept;
         turn(
             self.solver.levels.top.operator.shape.own(),
@@ -219,5 +299,6 @@ impl<F: Real> GradientSteps for InBox<'_, '_, F, 2, 1> {
             r,
             Some(beta),
         );
+        Ok(())
     }
 }

@@ -1,18 +1,18 @@
 //! Conjugate gradients with a cycle in each step, in a box.
 
 use super::gradients::{self, Gradients, Pair, PreconditionedSteps};
-use super::space::{Kept, Solver};
+use super::space::{Kept, Levels, Solver};
 use super::steps::{Ended, Holder};
 use crate::element::Real;
 use crate::engine::cpu::multigrid::space::hierarchy::Hierarchy;
 use crate::engine::cpu::multigrid::space::level::DEPTH;
+use crate::engine::cuda::multigrid::steps::BoxGradients;
 use crate::field::band::Band;
 use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
 use crate::method::options::Options;
 use crate::pes::agree::all_ready_by;
-use crate::pes::error::PeError;
 
 impl<F: Real> Solver<'_, F, Hierarchy> {
     /// Steps; `resumed`: the fields to go on with.
@@ -32,12 +32,24 @@ impl<F: Real> Solver<'_, F, Hierarchy> {
                 all_ready_by(&self.reduction, made)?
             }
         };
+        let gpu = match self.gpu.take() {
+            Some(levels) => {
+                let made = BoxGradients::of_levels(levels).and_then(|gpu| {
+                    fields.give(&gpu, begun)?;
+                    Ok(gpu)
+                });
+                Some(all_ready_by(&self.reduction, made)?)
+            }
+            None => None,
+        };
         let mut steps = InBox {
             solver: self,
             fields,
             keep: begun,
+            gpu,
         };
-        gradients::iterate(&mut steps, begun, ended, options, observer)
+        gradients::iterate(&mut steps, begun, ended, options, observer)?;
+        Ok(steps.fetch()?)
     }
 }
 
@@ -46,10 +58,27 @@ struct InBox<'s, 'a, F> {
     solver: &'s mut Solver<'a, F, Hierarchy>,
     fields: Gradients,
     keep: bool,
+    gpu: Option<BoxGradients>,
+}
+
+impl<F: Real> InBox<'_, '_, F> {
+    /// Brings the field from the GPU.
+    fn fetch(&mut self) -> Result<(), GpuError> {
+        match &self.gpu {
+            Some(gpu) => gpu.save_field(self.solver.levels.top_mut()),
+            None => Ok(()),
+        }
+    }
 }
 
 impl<F: Real> Holder for InBox<'_, '_, F> {
     fn state(&mut self) -> Result<Kept<'_>, GpuError> {
+        self.fetch()?;
+        if let Some(gpu) = &self.gpu
+            && self.keep
+        {
+            self.fields.take(gpu)?;
+        }
         let others = match self.keep {
             true => self.fields.kept_mut().into(),
             false => Vec::new(),
@@ -58,6 +87,7 @@ impl<F: Real> Holder for InBox<'_, '_, F> {
     }
 
     fn field(&mut self) -> Result<Band<f64>, SolveError> {
+        self.fetch()?;
         Ok(self.solver.band()?.0)
     }
 
@@ -67,33 +97,52 @@ impl<F: Real> Holder for InBox<'_, '_, F> {
 }
 
 impl<F: Real> PreconditionedSteps for InBox<'_, '_, F> {
-    fn begin(&mut self) -> Result<(), PeError> {
+    fn begin(&mut self) -> Result<(), GpuError> {
+        if let Some(gpu) = &self.gpu {
+            return gpu.residual(&mut self.solver.rows);
+        }
         let Hierarchy { levels, work, .. } = &mut self.solver.levels;
-        work.residual(&mut levels[0], &mut self.solver.rows, &mut self.fields.r)
+        let r = &mut self.fields.r;
+        Ok(work.residual(&mut levels[0], &mut self.solver.rows, r)?)
     }
 
-    fn precondition(&mut self, _: f64) -> Result<(), PeError> {
+    fn precondition(&mut self, _: f64) -> Result<(), GpuError> {
         let Gradients { r, z, .. } = &mut self.fields;
         let solver = &mut *self.solver;
-        solver.levels.precondition(&mut solver.rows, z, r)
+        if let Some(gpu) = &mut self.gpu {
+            return gpu.precondition(&mut solver.rows, 0);
+        }
+        Ok(solver.levels.precondition(&mut solver.rows, z, r)?)
     }
 
-    fn product(&mut self, of: Pair) -> Result<f64, PeError> {
+    fn product(&mut self, of: Pair) -> Result<f64, GpuError> {
+        if let Some(gpu) = &self.gpu {
+            let sum = of.on_gpu(gpu)?;
+            return Ok(self.solver.total_of([sum], false)?.0[0]);
+        }
         let [a, b] = of.of(&self.fields);
         let [mut sum] = self.solver.sums();
         self.solver.levels.levels[0].product(a, b, &mut sum);
         Ok(self.solver.total([sum], false)?.0[0])
     }
 
-    fn turn(&mut self, beta: Option<f64>) {
+    fn turn(&mut self, beta: Option<f64>) -> Result<(), GpuError> {
+        if let Some(gpu) = &self.gpu {
+            return gpu.turn_to_correction(beta);
+        }
         let Gradients { z, p, .. } = &mut self.fields;
         let planes = self.solver.levels.levels[0].operator.shape.own();
         gradients::turn(planes, p, z, beta);
+        Ok(())
     }
 
-    fn apply(&mut self) -> Result<f64, PeError> {
+    fn apply(&mut self) -> Result<f64, GpuError> {
         let Gradients { p, q, .. } = &mut self.fields;
         let solver = &mut *self.solver;
+        if let Some(gpu) = &self.gpu {
+            let sum = gpu.curve(&mut solver.rows)?;
+            return Ok(-solver.total_of([sum], false)?.0[0]);
+        }
         let [mut sum] = solver.sums();
         let Hierarchy { levels, work, .. } = &mut solver.levels;
         work.negative_product(&levels[0], &mut solver.rows, p, q, &mut sum)?;
@@ -101,7 +150,12 @@ impl<F: Real> PreconditionedSteps for InBox<'_, '_, F> {
         Ok(-sum)
     }
 
-    fn descend(&mut self, alpha: f64, interrupted: bool) -> Result<([f64; 2], bool), PeError> {
+    fn descend(&mut self, alpha: f64, interrupted: bool) -> Result<([f64; 2], bool), GpuError> {
+        if let Some(gpu) = &self.gpu {
+            let [of_residual, of_field, _] = gpu.descend(alpha, true)?;
+            let sums = [of_residual, of_field];
+            return Ok(self.solver.norms_of(sums, interrupted)?);
+        }
         let Gradients { r, p, q, .. } = &mut self.fields;
         let mut sums = self.solver.sums();
         let Hierarchy { levels, work, .. } = &mut self.solver.levels;
@@ -109,11 +163,15 @@ impl<F: Real> PreconditionedSteps for InBox<'_, '_, F> {
         for plane in levels[0].operator.shape.own() {
             q.row_mut(plane).iter_mut().for_each(|q| *q = -(alpha * *q));
         }
-        self.solver.norms(sums, interrupted)
+        Ok(self.solver.norms(sums, interrupted)?)
     }
 
     fn measure(&mut self) -> Result<[f64; 2], GpuError> {
-        Ok(self.solver.measure()?)
+        if let Some(gpu) = &self.gpu {
+            let sums = gpu.measure(&mut self.solver.rows)?;
+            return Ok(self.solver.norms_of(sums, false)?.0);
+        }
+        self.solver.measure()
     }
 
     fn keep(&mut self, keep: bool) {

@@ -10,7 +10,7 @@ use crate::engine::cpu::multigrid::space::hierarchy::Hierarchy;
 use crate::engine::cuda::multigrid::space::GpuBox;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
-use crate::method::options::{Method, Options, OptionsError};
+use crate::method::options::Options;
 use crate::problem::space::Problem3d;
 
 /// Solves by any method but Jacobi's. Collective; see [`solve_3d`](crate::solve_3d).
@@ -22,10 +22,6 @@ pub(crate) fn run<F: Real>(
 ) -> Result<Outcome<F>, SolveError> {
     let by_cycles = options.method.cycles().is_some();
     if options.gpu.is_some() {
-        if !by_cycles || matches!(options.method, Method::ConjugateGradients(_)) {
-            let method = options.method.name();
-            return Err(OptionsError::NotOnGpu { method }.into());
-        }
         GpuBox::check(problem.size)?;
     }
     match by_cycles {

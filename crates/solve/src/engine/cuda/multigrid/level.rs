@@ -118,6 +118,15 @@ pub(super) fn finest_kernels(varying: bool, smoothing: &Smoothing, full: bool) -
     launched(of, &passes)
 }
 
+/// The same of cycles from zero, as preconditioners.
+pub(super) fn preconditioning_kernels(varying: bool, smoothing: &Smoothing) -> Vec<PassKernel> {
+    let of: &[_] = if varying { &FINEST_VARYING } else { &FINEST };
+    launched(
+        of,
+        &[(smoothing.pre.len(), DOWN), (smoothing.post.len(), UP)],
+    )
+}
+
 /// The same of other levels.
 pub(super) fn coarse_kernels(smoothing: &Smoothing, full: bool) -> Vec<PassKernel> {
     let (pre, post) = (smoothing.pre.len(), smoothing.post.len());
@@ -197,19 +206,17 @@ impl<T: Real> DeviceLevel<T> {
         passes: &[PassKernel],
         fewest_rows: usize,
     ) -> Result<Self, GpuError> {
-        let passes = passes
-            .iter()
-            .map(|&kernel| Loaded::new::<T>(device, kernel));
-        let passes = passes.collect::<Result<_, _>>()?;
         let stored = Stored::of(shape);
         let field = || DeviceField::new(stream, shape.x.len, &stored);
-        Ok(DeviceLevel {
+        let mut level = DeviceLevel {
             shape: shape.clone(),
             fields: [field()?, field()?],
             arguments,
-            passes,
+            passes: Vec::new(),
             fewest_rows,
-        })
+        };
+        level.load(device, passes)?;
+        Ok(level)
     }
 
     /// Where the field is now.
@@ -297,6 +304,25 @@ impl<T: Real> DeviceLevel<T> {
                 return Ok(());
             }
         }
+    }
+
+    /// Takes `field` for its own, and gives back what it had.
+    pub fn replace_field(&mut self, field: DeviceField<T>) -> DeviceField<T> {
+        std::mem::replace(&mut self.fields[0], field)
+    }
+
+    /// What passes take as the right side from now on, by its address.
+    pub fn set_right_side(&mut self, address: u64) {
+        self.arguments.right_side = address;
+    }
+
+    /// Makes passes by these kernels from now on.
+    pub fn load(&mut self, device: &Device, passes: &[PassKernel]) -> Result<(), GpuError> {
+        let loaded = passes
+            .iter()
+            .map(|&kernel| Loaded::new::<T>(device, kernel));
+        self.passes = loaded.collect::<Result<_, _>>()?;
+        Ok(())
     }
 
     /// Takes the rows of `field`.

@@ -6,39 +6,43 @@
 //! those around them, which are exchanged before it.
 #![allow(unsafe_code)] // Launches of kernels.
 
+mod equations;
 mod exchange;
 mod level;
 mod small;
 pub(crate) mod space;
+pub(crate) mod steps;
 mod storage;
+mod sums;
 
 use std::ops::Range;
 
-use crosswarp_cuda::{Buffer, ByValue, Function, Launch, PinnedBuffer, Stream};
+use crosswarp_cuda::{Buffer, ByValue, Function, Launch, Stream};
 use crosswarp_prim::Superaccumulator;
-use crosswarp_prim::leaf::{LANES as LEAF_COLUMNS, ROWS as LEAF_ROWS};
+use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
-use self::level::{DeviceLevel, PassKernel, Plan, coarse_kernels, finest_kernels};
+use self::equations::DeviceEquations;
+use self::level::{
+    DeviceLevel, PassKernel, Plan, coarse_kernels, finest_kernels, preconditioning_kernels,
+};
 use self::small::Small;
-use self::storage::{DeviceField, DeviceRows, DeviceTable, Stored, pitch_of};
+use self::steps::Preconditioner;
+use self::storage::{DeviceField, DeviceTable, Stored, pitch_of};
+use self::sums::LeafSums;
 use crate::engine::cpu::multigrid::cycle::power_of_two;
-use crate::engine::cpu::multigrid::finest::End;
+use crate::engine::cpu::multigrid::finest::Finest;
 use crate::engine::cpu::multigrid::galerkin::{Transfer, computed_rows};
 use crate::engine::cpu::multigrid::hierarchy::{Hierarchy, Smoothing};
 use crate::engine::cpu::multigrid::shape::Shape;
 use crate::engine::cuda::kernels;
-use crate::engine::cuda::sums::sum_of_squares;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
 use crate::gpu::Gpu;
 use crate::gpu::error::GpuError;
 use crate::gpu::level_arguments::{
-    END_FIXED, END_MIRROR, END_OPEN, END_WRAP, LEVEL_THREADS, LevelPass, MOST_STEPS,
-    START_CORRECTED, START_CORRECTION, START_FIELD, START_ZERO, SUM_COPIES,
+    END_OPEN, END_WRAP, LEVEL_THREADS, LevelPass, MOST_STEPS, START_CORRECTED, START_CORRECTION,
+    START_FIELD, START_ZERO,
 };
-
-/// Blocks that add up leaves: so many keep a large GPU busy.
-const ADDING_BLOCKS: usize = 264;
 
 /// Rows of a correction that the finer level needs beyond its own: those of a launch's, halved.
 const OF_CORRECTION: usize = (MOST_STEPS + 2) / 2 + 1;
@@ -48,8 +52,6 @@ const COARSE_ROWS: usize = 2;
 /// The kernels beside passes.
 const RESTRICT_RIGHT_SIDE: &str = "level_restrict_right_side";
 const SQUARE: &str = "level_square";
-const ADD_LEAVES: &str = "level_add_leaves";
-const PUBLISH_SUM: &str = "level_publish_sum";
 
 /// A coarse level.
 struct Coarse {
@@ -71,23 +73,16 @@ pub(crate) struct GpuCycles {
     exponent: i32,
     restrict_right_side: Function,
     square: Function,
-    add_leaves: Function,
-    publish_sum: Function,
     small: Small,
-    /// For the host: the words of a sum.
-    total: PinnedBuffer<u64>,
+    sums: LeafSums,
+    equations: DeviceEquations,
     stream: Stream,
     _kept: Kept,
 }
 
 /// What kernels reach by address only.
 struct Kept {
-    _right_side: Option<DeviceField<f64>>,
-    _fixed: Option<DeviceRows<u8>>,
-    _coefficients: Option<[DeviceTable<f64>; 2]>,
     _transfer: DeviceTable<f32>,
-    _sums: Buffer<f64>,
-    _words: Buffer<u64>,
     _dense: (Buffer<f64>, Buffer<u8>),
 }
 
@@ -103,91 +98,35 @@ impl GpuCycles {
         full: bool,
     ) -> Result<GpuCycles, GpuError> {
         let finest = &hierarchy.top.equations;
-        let (nx, ny) = (finest.shape.x.len, finest.shape.y.len);
-        let longest = nx.max(ny);
-        if longest > i32::MAX as usize - 4096 {
-            return Err(GpuError::TooLong { longest });
-        }
+        DeviceEquations::check(finest)?;
         let device = &gpu.device;
         let stream = Stream::new(device)?;
         let varying = finest.coefficients.is_some();
         let passes = finest_kernels(varying, &hierarchy.smoothing, full);
         let coarse_passes = coarse_kernels(&hierarchy.coarse_smoothing, full);
         let names = passes.iter().chain(&coarse_passes).map(|pass| pass.name);
-        let others = [RESTRICT_RIGHT_SIDE, SQUARE, ADD_LEAVES, PUBLISH_SUM];
-        kernels::compile_together(device, names.chain(others).chain([small::KERNEL]));
+        let others = [RESTRICT_RIGHT_SIDE, SQUARE, small::KERNEL];
+        kernels::compile_together(device, names.chain(others).chain(sums::KERNELS));
         let levels = coarse_levels(gpu, hierarchy, &coarse_passes, &stream)?;
-        let stored = Stored::of(&finest.shape);
-        let right_side = right_side
-            .map(|from| {
-                let field = DeviceField::new(&stream, nx, &stored)?;
-                field.upload(&stream, from)?;
-                Ok::<_, GpuError>(field)
-            })
-            .transpose()?;
-        let fixed = finest
-            .fixed
-            .as_ref()
-            .map(|from| {
-                let rows = DeviceRows::new(&stream, nx, &stored)?;
-                rows.upload(&stream, from)?;
-                Ok::<_, GpuError>(rows)
-            })
-            .transpose()?;
-        let coefficients = finest
-            .coefficients
-            .as_ref()
-            .map(|from| {
-                let [parts, inverse] = from.tables();
-                Ok::<_, GpuError>([
-                    DeviceTable::new(&stream, parts, finest.shape.y, stored.own.clone())?,
-                    DeviceTable::new(&stream, inverse, finest.shape.y, stored.own.clone())?,
-                ])
-            })
-            .transpose()?;
+        let equations = DeviceEquations::new(&stream, finest, right_side, first)?;
         let coarse = &hierarchy.levels[0].operator.shape;
         let transfer = transfer_table(&stream, &hierarchy.transfer, &finest.shape, coarse)?;
-        let own = finest.shape.own();
-        let bands = (own.start as usize + first) / LEAF_ROWS
-            ..(own.end as usize + first).div_ceil(LEAF_ROWS);
-        let sum_pitch = nx.next_multiple_of(LEAF_COLUMNS);
-        let sums = Buffer::<f64>::new(device, bands.len() * sum_pitch)?;
-        let sums_before = (bands.start * sum_pitch * size_of::<f64>()) as u64;
-        let words = Superaccumulator::<f64>::WORDS;
-        let copies = Buffer::zeroed(&stream, SUM_COPIES * words)?;
-        let total = PinnedBuffer::zeroed(device, words)?;
+        let bands = equations.bands.clone();
+        let sums = LeafSums::new(&stream, finest.shape.x.len, bands, 1)?;
         let next = levels.first().expect("there is a coarse level");
-        let [operator, inverse] = tables(&coefficients);
+        let stored = Stored::of(&finest.shape);
         let [calm_start, calm_end] =
             longest_run(stored.inside(), |y| hierarchy.transfer.identity(y / 2));
         let [transfer_index, transfer_rows] = transfer.addresses();
         let arguments = LevelPass {
-            right_side: right_side.as_ref().map_or(0, DeviceField::address),
-            fixed: fixed.as_ref().map_or(0, DeviceRows::address),
-            operator_index: operator[0],
-            operator_rows: operator[1],
-            inverse_index: inverse[0],
-            inverse_rows: inverse[1],
             transfer_index,
             transfer_rows,
-            sums: sums.address().wrapping_sub(sums_before),
-            sum_pitch: sum_pitch as i64,
-            ends: finest
-                .ends
-                .as_flattened()
-                .iter()
-                .map(|&end| end_code(end))
-                .collect::<Vec<_>>()
-                .try_into()
-                .expect("two axes have four ends"),
-            first: first as i32,
-            words: copies.address(),
-            total: total.address(),
-            leaf_bands: bands.len() as i32,
-            first_band: bands.start as i32,
+            sums: sums.place().sums,
+            sum_pitch: sums.place().sum_pitch,
+            leaf_bands: sums.place().leaf_bands,
             calm_start,
             calm_end,
-            ..extent(&finest.shape, Some(next))
+            ..beside(equations.arguments, Some(next))
         };
         let shape = &finest.shape;
         let level = DeviceLevel::new(device, &stream, shape, arguments, &passes, LEAF_ROWS)?;
@@ -205,26 +144,16 @@ impl GpuCycles {
             levels,
             smoothing: hierarchy.smoothing.clone(),
             coarse_smoothing: hierarchy.coarse_smoothing.clone(),
-            inverse: if coefficients.is_some() {
-                1.0
-            } else {
-                finest.inverse()
-            },
+            inverse: same_inverse(finest),
             exponent: 0,
             restrict_right_side: find(RESTRICT_RIGHT_SIDE)?,
             square: find(SQUARE)?,
-            add_leaves: find(ADD_LEAVES)?,
-            publish_sum: find(PUBLISH_SUM)?,
             small,
-            total,
+            sums,
+            equations,
             stream,
             _kept: Kept {
-                _right_side: right_side,
-                _fixed: fixed,
-                _coefficients: coefficients,
                 _transfer: transfer,
-                _sums: sums,
-                _words: copies,
                 _dense: factor,
             },
         })
@@ -248,7 +177,7 @@ impl GpuCycles {
         };
         self.exponent = exponent;
         self.on_finest(rows, &plan)?;
-        self.publish()?;
+        self.sums.publish(&self.stream, 1)?;
         if full {
             self.solve_coarse(rows)?;
             let plan = Plan {
@@ -300,8 +229,17 @@ impl GpuCycles {
         };
         self.exponent = exponent;
         self.on_finest(rows, &plan)?;
-        self.publish()?;
+        self.sums.publish(&self.stream, 1)?;
         self.sum()
+    }
+
+    /// Loads the passes of [`cycle`](Preconditioner::cycle) in place of those of cycles.
+    fn prepare_to_precondition(&mut self) -> Result<(), GpuError> {
+        let varying = self.equations.arguments.operator_rows != 0;
+        let passes = preconditioning_kernels(varying, &self.smoothing);
+        let device = self.stream.device();
+        kernels::compile_together(device, passes.iter().map(|pass| pass.name));
+        self.finest.load(device, &passes)
     }
 
     /// The sums of squares of the residual and of `Finest::add_field`.
@@ -318,7 +256,7 @@ impl GpuCycles {
             down_scale: 1.0,
         };
         self.on_finest(rows, &plan)?;
-        self.publish()?;
+        self.sums.publish(&self.stream, 1)?;
         let residual = self.sum()?;
         let arguments = self.finest.arguments();
         let blocks = (
@@ -331,7 +269,7 @@ impl GpuCycles {
         // SAFETY: the parameter is a `level_pass<double>` whose arrays have its extent; blocks cover the columns and
         // bands.
         unsafe { launch.launch(&self.stream, (ByValue(arguments),)) }?;
-        self.publish()?;
+        self.sums.publish(&self.stream, 1)?;
         Ok([residual, self.sum()?])
     }
 
@@ -349,28 +287,10 @@ impl GpuCycles {
         self.finest.pass(&self.stream, rows, plan, correction)
     }
 
-    /// Adds up what a pass has measured, for the host.
-    fn publish(&self) -> Result<(), GpuError> {
-        let arguments = self.finest.arguments();
-        let leaves = (arguments.nx as usize).div_ceil(LEAF_COLUMNS) * arguments.leaf_bands as usize;
-        let blocks = (leaves * 32).div_ceil(LEVEL_THREADS).min(ADDING_BLOCKS);
-        let add = Launch::new(&self.add_leaves)
-            .grid(blocks as u32)
-            .block(LEVEL_THREADS as u32);
-        let publish = Launch::new(&self.publish_sum).block(LEVEL_THREADS as u32);
-        // SAFETY: the parameters are `level_pass<double>`, whose sums a pass has set for all leaves, and whose words the
-        // host reads after it has waited.
-        unsafe {
-            add.launch(&self.stream, (ByValue(arguments),))?;
-            publish.launch(&self.stream, (ByValue(arguments),))?;
-        }
-        Ok(())
-    }
-
-    /// What [`publish`](Self::publish) has left. Waits for it.
+    /// What has been published. Waits for it.
     fn sum(&self) -> Result<Superaccumulator<f64>, GpuError> {
-        self.stream.synchronize()?;
-        Ok(sum_of_squares::<f64>(&self.total))
+        let [sum] = self.sums.read(&self.stream)?;
+        Ok(sum)
     }
 
     /// As on the CPU.
@@ -471,6 +391,43 @@ impl GpuCycles {
     }
 }
 
+impl Preconditioner for GpuCycles {
+    fn correction(&self) -> u64 {
+        self.finest.field().address()
+    }
+
+    fn cycle(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        r: &DeviceField<f64>,
+        exponent: i32,
+    ) -> Result<(), GpuError> {
+        let pre = self.omegas(&self.smoothing.pre);
+        let post = self.omegas(&self.smoothing.post);
+        let depth = pre.len().max(post.len()) + 2;
+        exchange::halo(&self.stream, rows, &self.finest.shape, r, depth)?;
+        let down = Plan {
+            start: START_ZERO,
+            omegas: &pre,
+            measured: None,
+            restrict: true,
+            up_scale: power_of_two(self.exponent),
+            down_scale: power_of_two(-exponent),
+        };
+        self.exponent = exponent;
+        self.on_finest(rows, &down)?;
+        self.cycle_below(rows, 0, START_ZERO)?;
+        let up = Plan {
+            start: START_CORRECTED,
+            omegas: &post,
+            restrict: false,
+            up_scale: power_of_two(exponent),
+            ..down
+        };
+        self.on_finest(rows, &up)
+    }
+}
+
 /// The longest stretch of `rows` of which all numbers that `identities` gives are the same.
 fn longest_run<I: PartialEq>(rows: Range<isize>, identities: impl Fn(isize) -> I) -> [i32; 2] {
     if rows.is_empty() {
@@ -488,35 +445,36 @@ fn longest_run<I: PartialEq>(rows: Range<isize>, identities: impl Fn(isize) -> I
     [longest.start as i32, longest.end as i32]
 }
 
-fn tables(coefficients: &Option<[DeviceTable<f64>; 2]>) -> [[u64; 2]; 2] {
-    match coefficients {
-        Some(tables) => [tables[0].addresses(), tables[1].addresses()],
-        None => [[0; 2]; 2],
-    }
-}
-
-fn end_code(end: End) -> i32 {
-    match end {
-        End::Fixed => END_FIXED,
-        End::Mirror => END_MIRROR,
-        End::Wrap => END_WRAP,
+/// 1 / the diagonal where it is the same everywhere, else 1: kernels then look it up.
+fn same_inverse(finest: &Finest) -> f64 {
+    match finest.coefficients {
+        Some(_) => 1.0,
+        None => finest.inverse(),
     }
 }
 
 /// The sizes of a level and of the next.
 fn extent(shape: &Shape, next: Option<&Coarse>) -> LevelPass {
-    let next_level = next.map(|next| next.level.arguments());
-    LevelPass {
+    let of_level = LevelPass {
         pitch: pitch_of(shape.x.len) as i64,
         nx: shape.x.len as i32,
         ny: shape.y.len as i32,
         row_start: shape.own().start as i32,
         row_end: shape.own().end as i32,
+        ..bytemuck::Zeroable::zeroed()
+    };
+    beside(of_level, next)
+}
+
+/// What kernels are told of a level, with where the next is.
+fn beside(of_level: LevelPass, next: Option<&Coarse>) -> LevelPass {
+    let next_level = next.map(|next| next.level.arguments());
+    LevelPass {
         coarse_right_side: next.map_or(0, |next| next.right_side.address()),
         coarse_pitch: next_level.map_or(0, |next| next.pitch),
         coarse_nx: next_level.map_or(0, |next| next.nx),
         coarse_ny: next_level.map_or(0, |next| next.ny),
-        ..bytemuck::Zeroable::zeroed()
+        ..of_level
     }
 }
 

@@ -68,7 +68,7 @@ impl<T: Real> DeviceTable<T> {
 
 /// The rows of a level that a PE stores.
 #[derive(Clone)]
-pub(super) struct Stored {
+pub(crate) struct Stored {
     /// Those of its own.
     pub own: Range<isize>,
     /// The level's rows that there is room for.
@@ -138,7 +138,7 @@ impl Stored {
 }
 
 /// Rows without padding but for what makes every row begin at a multiple of 128 bytes.
-pub(super) struct DeviceRows<T: Pod> {
+pub(crate) struct DeviceRows<T: Pod> {
     buffer: Buffer<T>,
     stored: Stored,
     pitch: usize,
@@ -146,7 +146,7 @@ pub(super) struct DeviceRows<T: Pod> {
 }
 
 /// As fields have it.
-pub(super) type DeviceField<T> = DeviceRows<T>;
+pub(crate) type DeviceField<T> = DeviceRows<T>;
 
 pub(super) fn pitch_of(nx: usize) -> usize {
     nx.next_multiple_of(32)

@@ -19,7 +19,9 @@ use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
 use crate::gpu::box_arguments::{BoxPass, MOST_STEPS, PASS_WARPS, THREAD_ROWS, TILE_X};
 use crate::gpu::error::GpuError;
-use crate::gpu::level_arguments::{START_CORRECTED, START_CORRECTION, START_FIELD, START_ZERO};
+use crate::gpu::level_arguments::{
+    LevelPass, START_CORRECTED, START_CORRECTION, START_FIELD, START_ZERO,
+};
 
 /// Waves of blocks at most.
 const MOST_WAVES: usize = 6;
@@ -149,7 +151,7 @@ pub(super) fn pass_kernels(smoothing: &Smoothing) -> Vec<&'static PassKernel> {
 }
 
 /// Passes on a GPU, of any level.
-pub(super) struct Passes {
+pub(crate) struct Passes {
     loaded: Vec<Option<Loaded>>,
 }
 
@@ -187,7 +189,7 @@ impl Passes {
 
 /// A pass: see `Plan` of the CPU's.
 #[derive(Clone, Copy)]
-pub(super) struct Plan<'a> {
+pub(crate) struct Plan<'a> {
     pub start: i32,
     pub omegas: &'a [f64],
     /// The step before which the residual is measured.
@@ -203,7 +205,7 @@ struct Tables {
 }
 
 /// A level's fields, and what its kernels are told.
-pub(super) struct DeviceLevel {
+pub(crate) struct DeviceLevel {
     pub shape: Shape,
     fields: [DeviceField<f64>; 2],
     pub right_side: DeviceField<f64>,
@@ -288,9 +290,19 @@ impl DeviceLevel {
         })
     }
 
-    /// Where sums of squares go, and with what row length.
-    pub fn measure_to(&mut self, sums: u64, pitch: usize) {
-        (self.arguments.sums, self.arguments.sum_pitch) = (sums, pitch as i64);
+    /// Where sums go.
+    pub fn measure_to(&mut self, place: LevelPass) {
+        (self.arguments.sums, self.arguments.sum_pitch) = (place.sums, place.sum_pitch);
+    }
+
+    /// Takes `field` for its own, and gives back what it had.
+    pub fn replace_field(&mut self, field: DeviceField<f64>) -> DeviceField<f64> {
+        std::mem::replace(&mut self.fields[0], field)
+    }
+
+    /// What passes take as the right side from now on, by its address.
+    pub fn set_right_side(&mut self, address: u64) {
+        self.arguments.right_side = address;
     }
 
     /// What solves the level directly: a factor, and which points have an equation.
@@ -315,7 +327,13 @@ impl DeviceLevel {
     /// Takes field and right side of the level.
     pub fn upload(&self, stream: &Stream, level: &Level) -> Result<(), GpuError> {
         let around = Stored::of(&self.shape).around(DEPTH);
-        self.fields[0].write_many(stream, around.clone(), |z| level.u.row(z))?;
+        self.fields[0].write_many(stream, around, |z| level.u.row(z))?;
+        self.load_right_side(stream, level)
+    }
+
+    /// Takes the right side of the level.
+    pub fn load_right_side(&self, stream: &Stream, level: &Level) -> Result<(), GpuError> {
+        let around = Stored::of(&self.shape).around(DEPTH);
         self.right_side
             .write_many(stream, around, |z| level.right_side.row(z))
     }

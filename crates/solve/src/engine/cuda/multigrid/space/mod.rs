@@ -5,27 +5,27 @@
 //! residual, and decides.
 #![allow(unsafe_code)] // Launches of kernels.
 
-mod level;
+pub(super) mod level;
 
-use crosswarp_cuda::{Buffer, ByValue, Function, Launch, PinnedBuffer, Stream};
+use crosswarp_cuda::{Buffer, ByValue, Function, Launch, Stream};
 use crosswarp_prim::Superaccumulator;
-use crosswarp_prim::leaf::{LANES as LEAF_COLUMNS, ROWS as LEAF_ROWS};
+use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
 use self::level::{DeviceLevel, MOST_ROWS, Passes, Plan, pass_kernels};
-use super::{ADD_LEAVES, ADDING_BLOCKS, PUBLISH_SUM, exchange};
+use super::exchange;
+use super::steps::Preconditioner;
+use super::storage::DeviceField;
+use super::sums::{self, LeafSums};
 use crate::engine::cpu::multigrid::hierarchy::Smoothing;
 use crate::engine::cpu::multigrid::space::hierarchy::{Hierarchy, OF_CORRECTION};
 use crate::engine::cpu::multigrid::space::level::Level;
+use crate::engine::cpu::multigrid::space::operator::Operator;
 use crate::engine::cuda::kernels;
-use crate::engine::cuda::sums::sum_of_squares;
 use crate::exchange::level_rows::LevelRows;
 use crate::gpu::Gpu;
 use crate::gpu::box_arguments::{BOX_THREADS, BoxPass, COARSEST_OF_LANE};
 use crate::gpu::error::GpuError;
-use crate::gpu::level_arguments::{
-    LEVEL_THREADS, LevelPass, START_CORRECTED, START_CORRECTION, START_FIELD, START_ZERO,
-    SUM_COPIES,
-};
+use crate::gpu::level_arguments::{START_CORRECTED, START_CORRECTION, START_FIELD, START_ZERO};
 
 /// The kernels beside passes.
 const RESTRICT_RIGHT_SIDE: &str = "box_restrict_right_side";
@@ -34,26 +34,21 @@ const SOLVE_COARSEST: &str = "box_solve_coarsest";
 
 /// All levels of a box, in the memory of a GPU.
 pub(crate) struct GpuBox {
-    levels: Vec<DeviceLevel>,
+    pub(super) levels: Vec<DeviceLevel>,
+    /// Rows of leaves of the finest.
+    pub(super) bands: usize,
     passes: Passes,
     smoothing: Smoothing,
     restrict_right_side: Function,
     square: Function,
     solve_coarsest: Function,
-    add_leaves: Function,
-    publish_sum: Function,
-    /// What the last two are told.
-    leaves: LevelPass,
-    /// For the host: the words of a sum.
-    total: PinnedBuffer<u64>,
-    stream: Stream,
+    sums: LeafSums,
+    pub(super) stream: Stream,
     _kept: Kept,
 }
 
 /// What kernels reach by address only.
 struct Kept {
-    _sums: Buffer<f64>,
-    _words: Buffer<u64>,
     _factor: Buffer<f64>,
     _active: Buffer<u8>,
 }
@@ -79,19 +74,12 @@ impl GpuBox {
     /// [checked](Self::check).
     pub(crate) fn new(gpu: &Gpu, hierarchy: &Hierarchy) -> Result<GpuBox, GpuError> {
         let finest = &hierarchy.levels[0].operator;
-        let sizes = finest.lines.each_ref().map(|line| line.axis.len);
         let device = &gpu.device;
         let stream = Stream::new(device)?;
         let smoothing = hierarchy.smoothing.clone();
         let names = pass_kernels(&smoothing).into_iter().map(|pass| pass.name);
-        let others = [
-            RESTRICT_RIGHT_SIDE,
-            SQUARE,
-            SOLVE_COARSEST,
-            ADD_LEAVES,
-            PUBLISH_SUM,
-        ];
-        kernels::compile_together(device, names.chain(others));
+        let others = [RESTRICT_RIGHT_SIDE, SQUARE, SOLVE_COARSEST];
+        kernels::compile_together(device, names.chain(others).chain(sums::KERNELS));
         let mut levels: Vec<DeviceLevel> = Vec::new();
         for level in hierarchy.levels.iter().rev() {
             levels.push(DeviceLevel::new(&stream, level, levels.last())?);
@@ -104,40 +92,23 @@ impl GpuBox {
         let active = Buffer::from_slice(&stream, &active)?;
         let last = levels.last_mut().expect("there is a level");
         last.solve_by(factor.address(), active.address());
-        let [nx, ny, _] = sizes;
-        let pitch = nx.next_multiple_of(LEAF_COLUMNS);
-        let bands = finest.shape.own().len() * ny.div_ceil(LEAF_ROWS);
-        let sums = Buffer::<f64>::new(device, bands * pitch)?;
-        levels[0].measure_to(sums.address(), pitch);
+        let columns = finest.lines[0].axis.len;
+        let bands = bands_of(finest);
+        let sums = LeafSums::new(&stream, columns, 0..bands, 1)?;
+        levels[0].measure_to(sums.place());
         levels[0].upload(&stream, &hierarchy.levels[0])?;
-        let words = Superaccumulator::<f64>::WORDS;
-        let copies = Buffer::zeroed(&stream, SUM_COPIES * words)?;
-        let total = PinnedBuffer::zeroed(device, words)?;
-        let leaves = LevelPass {
-            sums: sums.address(),
-            sum_pitch: pitch as i64,
-            nx: nx as i32,
-            leaf_bands: bands as i32,
-            words: copies.address(),
-            total: total.address(),
-            ..bytemuck::Zeroable::zeroed()
-        };
         let find = |name| kernels::find_plain(device, name);
         Ok(GpuBox {
             passes: Passes::new(device, &smoothing)?,
             levels,
+            bands,
             smoothing,
             restrict_right_side: find(RESTRICT_RIGHT_SIDE)?,
             square: find(SQUARE)?,
             solve_coarsest: find(SOLVE_COARSEST)?,
-            add_leaves: find(ADD_LEAVES)?,
-            publish_sum: find(PUBLISH_SUM)?,
-            leaves,
-            total,
+            sums,
             stream,
             _kept: Kept {
-                _sums: sums,
-                _words: copies,
                 _factor: factor,
                 _active: active,
             },
@@ -158,7 +129,7 @@ impl GpuBox {
             restrict: true,
         };
         self.pass(rows, 0, &plan)?;
-        self.publish()?;
+        self.sums.publish(&self.stream, 1)?;
         if full {
             let count = self.levels.len();
             for at in 1..count {
@@ -208,7 +179,17 @@ impl GpuBox {
             restrict: true,
         };
         self.pass(rows, 0, &plan)?;
-        self.publish()?;
+        self.sums.publish(&self.stream, 1)?;
+        self.sum()
+    }
+
+    /// The sum of squares of b − Au. The next level's right side is made, too, for no kernel measures alone.
+    pub(crate) fn residual(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+    ) -> Result<Superaccumulator<f64>, GpuError> {
+        self.resume(rows)?;
+        self.sums.publish(&self.stream, 1)?;
         self.sum()
     }
 
@@ -216,10 +197,10 @@ impl GpuBox {
     pub(crate) fn square(&mut self) -> Result<Superaccumulator<f64>, GpuError> {
         let arguments = self.levels[0].arguments();
         let chunks = (arguments.size[0] as usize).div_ceil(BOX_THREADS);
-        let blocks = chunks * self.leaves.leaf_bands as usize;
+        let blocks = chunks * self.bands;
         // SAFETY: the parameter is a `box_pass` whose arrays have its extent; blocks cover the columns of all leaves.
         unsafe { self.launch(&self.square, blocks, BOX_THREADS, arguments) }?;
-        self.publish()?;
+        self.sums.publish(&self.stream, 1)?;
         self.sum()
     }
 
@@ -255,28 +236,10 @@ impl GpuBox {
         self.levels[at].pass(&self.stream, rows, &self.passes, plan, correction)
     }
 
-    /// Adds up what a pass has measured, for the host.
-    fn publish(&self) -> Result<(), GpuError> {
-        let across = (self.leaves.nx as usize).div_ceil(LEAF_COLUMNS);
-        let leaves = across * self.leaves.leaf_bands as usize;
-        let blocks = (leaves * 32).div_ceil(LEVEL_THREADS).min(ADDING_BLOCKS);
-        let add = Launch::new(&self.add_leaves)
-            .grid(blocks as u32)
-            .block(LEVEL_THREADS as u32);
-        let publish = Launch::new(&self.publish_sum).block(LEVEL_THREADS as u32);
-        // SAFETY: the parameters are `level_pass<double>`, whose sums a pass has set for all leaves, and whose words the
-        // host reads after it has waited.
-        unsafe {
-            add.launch(&self.stream, (ByValue(self.leaves),))?;
-            publish.launch(&self.stream, (ByValue(self.leaves),))?;
-        }
-        Ok(())
-    }
-
-    /// What [`publish`](Self::publish) has left. Waits for it.
+    /// What has been published. Waits for it.
     fn sum(&self) -> Result<Superaccumulator<f64>, GpuError> {
-        self.stream.synchronize()?;
-        Ok(sum_of_squares::<f64>(&self.total))
+        let [sum] = self.sums.read(&self.stream)?;
+        Ok(sum)
     }
 
     fn restrict_right_side(&self, at: usize) -> Result<(), GpuError> {
@@ -351,6 +314,43 @@ impl GpuBox {
         // PE has all of it.
         unsafe { self.launch(&self.solve_coarsest, 1, 32, last.arguments()) }
     }
+}
+
+impl Preconditioner for GpuBox {
+    fn correction(&self) -> u64 {
+        self.levels[0].field().address()
+    }
+
+    fn cycle(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        r: &DeviceField<f64>,
+        _: i32,
+    ) -> Result<(), GpuError> {
+        let Smoothing { pre, post } = self.smoothing.clone();
+        let depth = pre.len().max(post.len()) + 2;
+        exchange::halo(&self.stream, rows, &self.levels[0].shape, r, depth)?;
+        let down = Plan {
+            start: START_ZERO,
+            omegas: &pre,
+            measured: None,
+            restrict: true,
+        };
+        self.pass(rows, 0, &down)?;
+        self.cycle_below(rows, 1, START_ZERO)?;
+        let up = Plan {
+            start: START_CORRECTED,
+            omegas: &post,
+            restrict: false,
+            ..down
+        };
+        self.pass(rows, 0, &up)
+    }
+}
+
+/// Rows of leaves of the planes that this PE has.
+pub(super) fn bands_of(finest: &Operator) -> usize {
+    finest.shape.own().len() * finest.lines[1].axis.len.div_ceil(LEAF_ROWS)
 }
 
 #[cfg(test)]

@@ -1,0 +1,472 @@
+//! Steps of conjugate gradients and of Chebyshev's iteration on a GPU, with the bits of the CPU's: what is done on the finest
+//! level of a plane or a box beside passes.
+//!
+//! The fields stay in the GPU's memory. After each step the host reads its sums, and decides.
+#![allow(unsafe_code)] // Launches of kernels.
+
+use bytemuck::Pod;
+use crosswarp_cuda::{ByValue, Function, Launch, Stream};
+use crosswarp_prim::Superaccumulator;
+
+use super::equations::DeviceEquations;
+use super::space::level::DeviceLevel as DeviceBox;
+use super::space::{GpuBox, bands_of};
+use super::storage::{DeviceField, Stored};
+use super::sums::{self, LeafSums};
+use super::{GpuCycles, exchange, same_inverse};
+use crate::engine::cpu::multigrid::finest::Finest;
+use crate::engine::cpu::multigrid::shape::Shape;
+use crate::engine::cpu::multigrid::space::level::Level;
+use crate::engine::cuda::kernels;
+use crate::exchange::level_rows::LevelRows;
+use crate::field::storage::Field;
+use crate::gpu::Gpu;
+use crate::gpu::box_arguments::BoxPass;
+use crate::gpu::error::GpuError;
+use crate::gpu::level_arguments::{FinestStep, LEVEL_THREADS, LevelPass};
+
+/// Kinds of sums that a step makes, at most.
+const MOST_SUMS: usize = 3;
+
+/// What kernels are told of a finest level.
+pub(crate) trait FinestPass: Pod {
+    /// The kernels.
+    const MEASURE: &str;
+    const RESIDUAL: &str;
+    const CURVE: &str;
+    const MULTIPLY: &str;
+    const DESCEND: &str;
+    const TURN: &str;
+    const CHEBYSHEV: &str;
+    /// The same with sums in this place.
+    fn measuring_to(self, place: LevelPass) -> Self;
+    /// The same without a right side.
+    fn without_right_side(self) -> Self;
+}
+
+impl FinestPass for LevelPass {
+    const MEASURE: &str = "plane_measure";
+    const RESIDUAL: &str = "plane_residual";
+    const CURVE: &str = "plane_curve";
+    const MULTIPLY: &str = "plane_multiply";
+    const DESCEND: &str = "plane_descend";
+    const TURN: &str = "plane_turn";
+    const CHEBYSHEV: &str = "plane_chebyshev";
+    fn measuring_to(self, place: LevelPass) -> Self {
+        LevelPass {
+            sums: place.sums,
+            sum_pitch: place.sum_pitch,
+            ..self
+        }
+    }
+    fn without_right_side(self) -> Self {
+        LevelPass {
+            right_side: 0,
+            ..self
+        }
+    }
+}
+
+impl FinestPass for BoxPass {
+    const MEASURE: &str = "box_measure";
+    const RESIDUAL: &str = "box_residual";
+    const CURVE: &str = "box_curve";
+    const MULTIPLY: &str = "box_multiply";
+    const DESCEND: &str = "box_descend";
+    const TURN: &str = "box_turn";
+    const CHEBYSHEV: &str = "box_chebyshev";
+    fn measuring_to(self, place: LevelPass) -> Self {
+        BoxPass {
+            sums: place.sums,
+            sum_pitch: place.sum_pitch,
+            ..self
+        }
+    }
+    fn without_right_side(self) -> Self {
+        BoxPass {
+            right_side: 0,
+            ..self
+        }
+    }
+}
+
+/// Those kernels on a GPU.
+struct Kernels {
+    measure: Function,
+    residual: Function,
+    curve: Function,
+    multiply: Function,
+    descend: Function,
+    turn: Function,
+    chebyshev: Function,
+}
+
+/// A field of the steps. Chebyshev's iteration has its direction d in `P`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    U,
+    R,
+    P,
+    Q,
+}
+
+/// The fields of a method, and the kernels that work on them. `K` has what else is needed: the level's tables, or all levels.
+pub(crate) struct GpuSteps<A, K> {
+    /// What kernels are told of the level.
+    arguments: A,
+    kept: K,
+    shape: Shape,
+    /// Blocks of a launch.
+    blocks: usize,
+    /// By [`Part`].
+    fields: [DeviceField<f64>; 4],
+    kernels: Kernels,
+    sums: LeafSums,
+    /// 1 / the diagonal, where kernels do not look it up.
+    inverse: f64,
+    stream: Stream,
+}
+
+/// On the finest level of a plane, without others.
+pub(crate) type PlaneSteps = GpuSteps<LevelPass, DeviceEquations>;
+/// The same of a box.
+pub(crate) type BoxSteps = GpuSteps<BoxPass, DeviceBox>;
+/// With the levels of a plane, whose finest one has z for its field and r on the right.
+pub(crate) type PlaneGradients = GpuSteps<LevelPass, GpuCycles>;
+/// The same of a box.
+pub(crate) type BoxGradients = GpuSteps<BoxPass, GpuBox>;
+
+/// What is known of a level before there are fields.
+struct Made<A, K> {
+    arguments: A,
+    kept: K,
+    shape: Shape,
+    /// Columns, and rows of leaves.
+    leaves: (usize, std::ops::Range<usize>),
+    inverse: f64,
+    stream: Stream,
+}
+
+impl<A: FinestPass, K> GpuSteps<A, K> {
+    /// `u`: the field, if it is on the GPU already; the others are zero.
+    fn of(made: Made<A, K>, u: Option<DeviceField<f64>>) -> Result<Self, GpuError> {
+        let Made {
+            arguments,
+            kept,
+            shape,
+            leaves: (columns, bands),
+            inverse,
+            stream,
+        } = made;
+        let device = stream.device();
+        let names = [
+            A::MEASURE,
+            A::RESIDUAL,
+            A::CURVE,
+            A::MULTIPLY,
+            A::DESCEND,
+            A::TURN,
+            A::CHEBYSHEV,
+        ];
+        kernels::compile_together(device, names.into_iter().chain(sums::KERNELS));
+        let find = |name| kernels::find_plain(device, name);
+        let kernels = Kernels {
+            measure: find(A::MEASURE)?,
+            residual: find(A::RESIDUAL)?,
+            curve: find(A::CURVE)?,
+            multiply: find(A::MULTIPLY)?,
+            descend: find(A::DESCEND)?,
+            turn: find(A::TURN)?,
+            chebyshev: find(A::CHEBYSHEV)?,
+        };
+        let blocks = columns.div_ceil(LEVEL_THREADS) * bands.len();
+        let sums = LeafSums::new(&stream, columns, bands, MOST_SUMS)?;
+        let stored = Stored::of(&shape);
+        let field = || DeviceField::new(&stream, shape.x.len, &stored);
+        let u = u.map_or_else(field, Ok)?;
+        Ok(GpuSteps {
+            arguments: arguments.measuring_to(sums.place()),
+            fields: [u, field()?, field()?, field()?],
+            kept,
+            shape,
+            blocks,
+            kernels,
+            sums,
+            inverse,
+            stream,
+        })
+    }
+
+    fn field(&self, part: Part) -> &DeviceField<f64> {
+        &self.fields[part as usize]
+    }
+
+    /// Takes the own rows of `from`.
+    pub fn load(&self, part: Part, from: &Field<f64>) -> Result<(), GpuError> {
+        let own = self.shape.own();
+        self.field(part)
+            .write_many(&self.stream, own, |y| from.row(y))
+    }
+
+    /// Copies the own rows to `to`.
+    pub fn save(&self, part: Part, to: &mut Field<f64>) -> Result<(), GpuError> {
+        self.field(part).download(&self.stream, to)
+    }
+
+    /// What a kernel is told: all fields, and `weights`.
+    fn step(&self, weights: [f64; 2]) -> FinestStep {
+        let [u, r, p, q] = self.fields.each_ref().map(DeviceField::address);
+        FinestStep {
+            u,
+            r,
+            p,
+            q,
+            weights,
+            sum_kind: self.sums.place().sum_kind,
+        }
+    }
+
+    fn launch(&self, kernel: &Function, arguments: A, step: FinestStep) -> Result<(), GpuError> {
+        let launch = Launch::new(kernel)
+            .grid(self.blocks as u32)
+            .block(LEVEL_THREADS as u32);
+        // SAFETY: the parameters are those of a kernel of this kind of level, whose arrays have its extent and live until the
+        // stream has been waited for; blocks cover the columns of all leaves; fields that neighbours are read of are not
+        // written by the same kernel.
+        Ok(unsafe { launch.launch(&self.stream, (ByValue(arguments), ByValue(step))) }?)
+    }
+
+    /// Makes the rows around the own ones what they are where they are computed. Collective.
+    fn halo(&self, rows: &mut LevelRows<'_>, part: Part) -> Result<(), GpuError> {
+        exchange::halo(&self.stream, rows, &self.shape, self.field(part), 1)
+    }
+
+    /// The first sums that a kernel has left.
+    fn read<const N: usize>(&self) -> Result<[Superaccumulator<f64>; N], GpuError> {
+        self.sums.publish(&self.stream, N)?;
+        self.sums.read(&self.stream)
+    }
+
+    /// The squares of b − Au, and those of u times its diagonal. Collective.
+    pub fn measure(
+        &self,
+        rows: &mut LevelRows<'_>,
+    ) -> Result<[Superaccumulator<f64>; 2], GpuError> {
+        self.halo(rows, Part::U)?;
+        self.launch(&self.kernels.measure, self.arguments, self.step([0.0; 2]))?;
+        self.read()
+    }
+
+    /// r = b − Au. Collective.
+    pub fn residual(&self, rows: &mut LevelRows<'_>) -> Result<(), GpuError> {
+        self.halo(rows, Part::U)?;
+        self.launch(&self.kernels.residual, self.arguments, self.step([0.0; 2]))
+    }
+
+    /// p = r + `beta` p; without it p = r.
+    pub fn turn(&self, beta: Option<f64>) -> Result<(), GpuError> {
+        self.turn_to(self.field(Part::R).address(), beta)
+    }
+
+    fn turn_to(&self, address: u64, beta: Option<f64>) -> Result<(), GpuError> {
+        let weights = beta.map_or([0.0; 2], |beta| [beta, 1.0]);
+        let step = FinestStep {
+            r: address,
+            ..self.step(weights)
+        };
+        self.launch(&self.kernels.turn, self.arguments, step)
+    }
+
+    /// ⟨r, r⟩, in the inner product in which the operator is symmetric.
+    pub fn square(&self) -> Result<Superaccumulator<f64>, GpuError> {
+        let r = self.field(Part::R).address();
+        self.product_of(r, r)
+    }
+
+    /// ⟨p, r⟩.
+    pub fn product_of_direction(&self) -> Result<Superaccumulator<f64>, GpuError> {
+        self.product_of(self.field(Part::P).address(), self.field(Part::R).address())
+    }
+
+    fn product_of(&self, a: u64, b: u64) -> Result<Superaccumulator<f64>, GpuError> {
+        let step = FinestStep {
+            u: a,
+            r: b,
+            ..self.step([0.0; 2])
+        };
+        self.launch(&self.kernels.multiply, self.arguments, step)?;
+        let [sum] = self.read()?;
+        Ok(sum)
+    }
+
+    /// q = −Ap. −⟨p, Ap⟩. Collective.
+    pub fn curve(&self, rows: &mut LevelRows<'_>) -> Result<Superaccumulator<f64>, GpuError> {
+        self.halo(rows, Part::P)?;
+        let arguments = self.arguments.without_right_side();
+        self.launch(&self.kernels.curve, arguments, self.step([0.0; 2]))?;
+        let [sum] = self.read()?;
+        Ok(sum)
+    }
+
+    /// u += `alpha` p, r += `alpha` q, and if `turns` q = −`alpha` q. The squares of r and of u times its diagonal, and
+    /// ⟨r, r⟩.
+    pub fn descend(&self, alpha: f64, turns: bool) -> Result<[Superaccumulator<f64>; 3], GpuError> {
+        let weights = [alpha, f64::from(u8::from(turns))];
+        self.launch(&self.kernels.descend, self.arguments, self.step(weights))?;
+        self.read()
+    }
+
+    /// u += d, r = b − Au, d = `keep` d + `gain` D⁻¹r. The squares of r and of u times its diagonal. Collective.
+    pub fn chebyshev(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        [keep, gain]: [f64; 2],
+    ) -> Result<[Superaccumulator<f64>; 2], GpuError> {
+        self.halo(rows, Part::U)?;
+        self.halo(rows, Part::P)?;
+        let step = self.step([keep, gain * self.inverse]);
+        self.launch(&self.kernels.chebyshev, self.arguments, step)?;
+        self.fields.swap(Part::U as usize, Part::R as usize);
+        self.fields.swap(Part::P as usize, Part::Q as usize);
+        self.read()
+    }
+}
+
+impl<K> GpuSteps<BoxPass, K> {
+    /// Copies u to that of `level`.
+    pub fn save_field(&self, level: &mut Level) -> Result<(), GpuError> {
+        let Level { operator, u, .. } = level;
+        self.save(Part::U, u)?;
+        for z in self.shape.own() {
+            operator.beyond(u.row_mut(z));
+        }
+        Ok(())
+    }
+}
+
+impl PlaneSteps {
+    /// Copies the equations, the right side and the field. `first`: row 0's number in the leaves.
+    pub fn plane(
+        gpu: &Gpu,
+        finest: &Finest,
+        u: &Field<f64>,
+        right_side: Option<&Field<f64>>,
+        first: usize,
+    ) -> Result<Self, GpuError> {
+        DeviceEquations::check(finest)?;
+        let stream = Stream::new(&gpu.device)?;
+        let equations = DeviceEquations::new(&stream, finest, right_side, first)?;
+        let made = Made {
+            arguments: equations.arguments,
+            shape: finest.shape.clone(),
+            leaves: (finest.shape.x.len, equations.bands.clone()),
+            kept: equations,
+            inverse: same_inverse(finest),
+            stream,
+        };
+        let steps = GpuSteps::of(made, None)?;
+        steps.load(Part::U, u)?;
+        Ok(steps)
+    }
+}
+
+impl BoxSteps {
+    /// Copies the level, an operator of lines, with its field and right side. The size has been
+    /// [checked](GpuBox::check).
+    pub fn of_box(gpu: &Gpu, level: &Level) -> Result<Self, GpuError> {
+        let stream = Stream::new(&gpu.device)?;
+        let on_device = DeviceBox::new(&stream, level, None)?;
+        on_device.load_right_side(&stream, level)?;
+        let operator = &level.operator;
+        let made = Made {
+            arguments: on_device.arguments(),
+            shape: operator.shape.clone(),
+            leaves: (operator.lines[0].axis.len, 0..bands_of(operator)),
+            kept: on_device,
+            inverse: 1.0,
+            stream,
+        };
+        let steps = GpuSteps::of(made, None)?;
+        steps.load(Part::U, &level.u)?;
+        Ok(steps)
+    }
+}
+
+/// Levels that can precondition.
+pub(crate) trait Preconditioner {
+    /// Where z is.
+    fn correction(&self) -> u64;
+    /// z = a cycle from zero for `r`, the right side that was given; `exponent` as of `Hierarchy::precondition`.
+    fn cycle(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        r: &DeviceField<f64>,
+        exponent: i32,
+    ) -> Result<(), GpuError>;
+}
+
+impl<A: FinestPass, K: Preconditioner> GpuSteps<A, K> {
+    /// z = a cycle from zero for r. Collective.
+    pub fn precondition(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        exponent: i32,
+    ) -> Result<(), GpuError> {
+        self.kept
+            .cycle(rows, &self.fields[Part::R as usize], exponent)
+    }
+
+    /// p = z + `beta` p; without it p = z.
+    pub fn turn_to_correction(&self, beta: Option<f64>) -> Result<(), GpuError> {
+        self.turn_to(self.kept.correction(), beta)
+    }
+
+    /// ⟨z, `part`⟩.
+    pub fn product_of_correction(&self, part: Part) -> Result<Superaccumulator<f64>, GpuError> {
+        self.product_of(self.kept.correction(), self.field(part).address())
+    }
+}
+
+impl PlaneGradients {
+    /// Goes on from the field of `cycles`.
+    pub fn of_cycles(mut cycles: GpuCycles) -> Result<Self, GpuError> {
+        cycles.prepare_to_precondition()?;
+        let shape = cycles.finest.shape.clone();
+        let z = DeviceField::new(&cycles.stream, shape.x.len, &Stored::of(&shape))?;
+        let u = cycles.finest.replace_field(z);
+        let made = Made {
+            arguments: cycles.finest.arguments(),
+            leaves: (shape.x.len, cycles.equations.bands.clone()),
+            shape,
+            inverse: cycles.inverse,
+            stream: cycles.stream.clone(),
+            kept: cycles,
+        };
+        let mut steps = GpuSteps::of(made, Some(u))?;
+        let r = steps.field(Part::R).address();
+        steps.kept.finest.set_right_side(r);
+        Ok(steps)
+    }
+}
+
+impl BoxGradients {
+    /// Goes on from the field of `levels`.
+    pub fn of_levels(mut levels: GpuBox) -> Result<Self, GpuError> {
+        let finest = &mut levels.levels[0];
+        let shape = finest.shape.clone();
+        let z = DeviceField::new(&levels.stream, shape.x.len, &Stored::of(&shape))?;
+        let u = finest.replace_field(z);
+        let made = Made {
+            arguments: finest.arguments(),
+            leaves: (finest.arguments().size[0] as usize, 0..levels.bands),
+            shape,
+            inverse: 1.0,
+            stream: levels.stream.clone(),
+            kept: levels,
+        };
+        let mut steps = GpuSteps::of(made, Some(u))?;
+        let r = steps.field(Part::R).address();
+        steps.kept.levels[0].set_right_side(r);
+        Ok(steps)
+    }
+}

@@ -60,6 +60,8 @@ ebisu() {
     sed -E -i 's#\b(5|12) \*#0.25 *#g; s#\b15 \*#0.0 *#g; s#\b118\b#1#g' "$code"/2d5pt/jacobi_gold*.cpp
     sed -E -i '/timesteps< *1, *star_shape, *4, *double>/,/};/ s#(const val *= *)[0-9]+#\18#' \
         "$code/common/temporalconfig.cuh"
+    # It knows GPUs up to the A100's architecture, and is told that later ones are as that.
+    sed -i 's#__CUDA_ARCH__==800#__CUDA_ARCH__>=800#' "$code/common/cuda_common.cuh"
     if grep -q '\b118\b' "$code/jacobi-temporal-traditional.cu" "$code"/2d5pt/jacobi_gold*.cpp; then
         fault "EBISU: its coefficients are not where they were expected"
         return
@@ -90,37 +92,42 @@ an5d() {
     get "$url" "$commit" "$from" || { fault "AN5D: cannot fetch $url"; return; }
     # The kernels that its generator made are in the repository, by width of a block, sweeps a pass and length of a stream.
     # The best of those that it was tuned to for the last GPU of its authors, double and float.
-    local type folder setting ms best best_ms
+    local type folder setting settings code ms best best_ms
     for type in f64 f32; do
         [ "$type" = f64 ] && folder=double || folder=float
-        best= best_ms=
-        while IFS=, read -r stencil width _ depth length _; do
-            [ "$stencil" = j2d5pt ] || continue
-            setting=$width-$depth-$length
+        settings=$(awk -F, '$1 == "j2d5pt" { print $2 "-" $4 "-" $5 }' "$from/compiled/v100_$folder.csv")
+        # Its compiler takes half a minute for one.
+        for setting in $settings; do
+            code=$from/compiled/$folder/j2d5pt-$setting
+            [ -f "${code}_kernel.cu" ] || { say "AN5D $setting is not there ($type)"; continue; }
             # As above; what remains of the cell itself is taken out of the kernel.
             sed -E -i 's# \+ \(15\.0f \* \(__REGREF\(__b, 0\)\)\)##; s#\b(5\.1|12\.1|12\.2|5\.2)f#0.25f#g; s#\b15\.0f#0.0f#g; s# */ *118##g' \
-                "$from/compiled/$folder/j2d5pt-$setting"_{kernel,host}.cu
-            if grep -q -E '/ *118|12\.1f' "$from/compiled/$folder/j2d5pt-$setting"_{kernel,host}.cu; then
+                "$code"_{kernel,host}.cu
+            if grep -q -E '/ *118|12\.1f' "$code"_{kernel,host}.cu; then
                 fault "AN5D: its coefficients are not where they were expected"
                 return
             fi
-            if ! "$nvcc" -O3 --use_fast_math "-arch=sm_$arch" -Xcompiler -fopenmp "-DSB_TYPE=$folder" "-I$from" \
-                -o "$work/an5d.exe" "$from/compiled/$folder/j2d5pt-$setting"_{host,kernel}.cu >&2; then
-                fault "AN5D $setting does not build ($type)"
-                continue
-            fi
+            "$nvcc" -O3 --use_fast_math "-arch=sm_$arch" -Xcompiler -fopenmp "-DSB_TYPE=$folder" "-I$from" \
+                -o "$work/an5d-$type-$setting" "$code"_{host,kernel}.cu >&2 &
+        done
+        # The builds, and not what a caller may have begun.
+        wait $(jobs -p)
+        best= best_ms=
+        for setting in $settings; do
+            code=$work/an5d-$type-$setting
+            [ -f "$code" ] || continue
             # It prints the root mean square of what is wrong; values are up to 1000.
-            if ! "$work/an5d.exe" -s 2048 -t 72 -n 1 -c | awk '/RMS Error/ { good = $3 < 0.01 } END { exit !good }'; then
+            if ! "$code" -s 2048 -t 72 -n 1 -c | awk '/RMS Error/ { good = $3 < 0.01 } END { exit !good }'; then
                 fault "AN5D $setting: another result than a CPU's ($type)"
                 continue
             fi
             # Milliseconds of the sweeps alone: the clock is started after the copy to the GPU.
-            ms=$(timeout 600 "$work/an5d.exe" -s "$side" -t $sweeps -n $repetitions |
+            ms=$(timeout 600 "$code" -s "$side" -t $sweeps -n $repetitions |
                 awk '/^ *[0-9]+:/ { print $(NF - 1) }' | median)
             if [ -n "$ms" ] && awk "BEGIN { exit !(${best_ms:-1e300} > $ms) }"; then
                 best=$setting best_ms=$ms
             fi
-        done <"$from/compiled/v100_$folder.csv"
+        done
         [ -n "$best" ] && row an5d "${commit:0:7}" "$type" "$best" "$best_ms" || fault "AN5D failed ($type)"
     done
 }

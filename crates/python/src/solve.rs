@@ -41,7 +41,7 @@ pub struct How {
     project_source: bool,
     pub threads: usize,
     progress: Option<Py<PyAny>>,
-    /// The number of the GPU that makes sweeps and cycles, and not the processor; in boxes, cycles of operators of lines.
+    /// The number of the GPU that makes sweeps, cycles and steps, and not the processor.
     gpu: Option<usize>,
 }
 
@@ -55,15 +55,8 @@ impl How {
         }
     }
 
-    /// The GPU, if one is asked for that can do it: conjugate gradients and Chebyshev's steps are made on the processor.
+    /// The GPU, if one is asked for.
     fn device(&self) -> Result<Option<Device>, Failure> {
-        let here = matches!(
-            self.method(),
-            Method::ConjugateGradients(_) | Method::PlainGradients | Method::Chebyshev
-        );
-        if self.gpu.is_none() || here {
-            return Ok(None);
-        }
         Ok(self.gpu.map(Device::get).transpose()?)
     }
 

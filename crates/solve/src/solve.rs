@@ -277,9 +277,6 @@ fn space<F: Real>(
 ) -> Result<Solution<F>, SolveError> {
     problem.check()?;
     options.check()?;
-    if options.gpu.is_some() && problem.is_general() {
-        return Err(OptionsError::SpaceOnGpu.into());
-    }
     match &options.method {
         Method::Jacobi => Err(OptionsError::NotInSpace.into()),
         _ => {

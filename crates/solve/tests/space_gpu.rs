@@ -349,47 +349,162 @@ fn gradients_and_chebyshevs_iteration_have_the_cpus_bits() {
     }
 }
 
+/// Boxes whose couplings differ from point to point: by their sides, masks, coefficients and reactions.
+fn of_points(size: [usize; 3]) -> Vec<(&'static str, Problem3d<f64>)> {
+    let robin = Side::Robin {
+        value: 2.0,
+        derivative: 1.0,
+        right: 0.3,
+    };
+    let sparse = mask(|x, y, z| noise(x, y + 1000 * z, 7).is_multiple_of(60));
+    let uneven = Some(by_point(|x, y, z| {
+        (2.0 * (x as f64 / 9.0).sin() * (y as f64 / 7.0).cos() + (z as f64 / 11.0).sin()).exp()
+    }));
+    vec![
+        (
+            "fixed points",
+            Problem3d {
+                fixed: sparse.clone(),
+                ..noisy(size)
+            },
+        ),
+        (
+            "mixed sides",
+            Problem3d {
+                sides: [[robin, Side::Neumann(0.5)], FIXED, [Side::Fixed, robin]],
+                ..noisy(size)
+            },
+        ),
+        (
+            "coefficient, one ring",
+            Problem3d {
+                sides: [WRAPS, [Side::Neumann(-1.0), Side::Fixed], FIXED],
+                coefficient: uneven.clone(),
+                reaction: Some(by_point(|x, y, z| value_at(x, y, z, 9))),
+                spacing: [1.0, 0.9, 1.1],
+                ..noisy(size)
+            },
+        ),
+        (
+            "coefficient, two rings",
+            Problem3d {
+                sides: [FIXED, WRAPS, WRAPS],
+                coefficient: uneven,
+                fixed: sparse,
+                ..noisy(size)
+            },
+        ),
+        (
+            "checkerboard",
+            Problem3d {
+                coefficient: Some(by_point(|x, y, z| {
+                    if (x / 5 + y / 4 + z / 6) % 2 == 0 {
+                        1e4
+                    } else {
+                        1.0
+                    }
+                })),
+                ..noisy(size)
+            },
+        ),
+    ]
+}
+
+fn value_at(x: usize, y: usize, z: usize, seed: u64) -> f64 {
+    (noise(x, y + 1000 * z, seed) >> 11) as f64 / (1u64 << 53) as f64
+}
+
+#[test]
+fn couplings_of_points_have_the_cpus_bits() {
+    let Some(gpu) = gpu("couplings_of_points_have_the_cpus_bits") else {
+        return;
+    };
+    let cycles = Cycles::default;
+    let uneven = Cycles {
+        pre: 1,
+        post: 3,
+        first: First::V,
+    };
+    for size in [[5, 4, 6], [40, 33, 26], [17, 20, 61], [300, 18, 14]] {
+        for (name, problem) in of_points(size) {
+            for method in [
+                Method::Multigrid(cycles()),
+                Method::Multigrid(uneven.clone()),
+                Method::Automatic(cycles()),
+            ]
+            .into_iter()
+            .chain(others())
+            {
+                let name = format!("{name}, {size:?}, {method:?}");
+                let options = Options {
+                    method,
+                    max_sweeps: 15,
+                    ..options(1e-9)
+                };
+                same(gpu, &name, &problem, &options, &[1, 3]);
+            }
+        }
+    }
+}
+
+#[test]
+fn points_on_gpus_are_resumed_anywhere() {
+    let Some(gpu) = gpu("points_on_gpus_are_resumed_anywhere") else {
+        return;
+    };
+    for (name, problem) in of_points([40, 33, 60]) {
+        for method in [Method::Automatic(Cycles::default()), Method::Chebyshev] {
+            are_resumed_anywhere(gpu, name, &problem, method);
+        }
+    }
+}
+
 /// Checkpoints of all methods go from CPUs to GPUs and back, in the middle of conjugate gradients, too.
 #[test]
 fn other_methods_on_gpus_are_resumed_anywhere() {
     let Some(gpu) = gpu("other_methods_on_gpus_are_resumed_anywhere") else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("state");
     let problem = Problem3d {
         spacing: [1.0, 1.0, 12.0],
         ..noisy::<f64>([40, 33, 60])
     };
     let automatic = Method::Automatic(Cycles::default());
     for method in others().into_iter().chain([automatic]) {
-        let options = Options {
-            method,
-            max_sweeps: 20,
-            ..options(1e-12)
-        };
-        let straight = solve(None, &problem, &options, 1);
-        let saving = Options {
-            checkpoint: Some(Checkpointing {
-                path: path.clone(),
-                every: 4,
-            }),
-            max_sweeps: 7,
-            ..options.clone()
-        };
-        let resuming = Options {
-            resume: Some(path.clone()),
-            ..options.clone()
-        };
-        for pes in [1, 3] {
-            let name = format!("{:?}, {pes} PEs", options.method);
-            solve(Some(gpu), &problem, &saving, pes);
-            let found = solve(None, &problem, &resuming, 2);
-            assert_same(&found, &straight, &format!("from GPUs, {name}"));
-            solve(None, &problem, &saving, 2);
-            let found = solve(Some(gpu), &problem, &resuming, pes);
-            assert_same(&found, &straight, &format!("to GPUs, {name}"));
-        }
+        are_resumed_anywhere(gpu, "flat", &problem, method);
+    }
+}
+
+/// Solves on a GPU, from a checkpoint of a CPU, and the other way round.
+fn are_resumed_anywhere(gpu: Gpu, name: &str, problem: &Problem3d<f64>, method: Method) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    let options = Options {
+        method,
+        max_sweeps: 20,
+        ..options(1e-12)
+    };
+    let straight = solve(None, problem, &options, 1);
+    let saving = Options {
+        checkpoint: Some(Checkpointing {
+            path: path.clone(),
+            every: 4,
+        }),
+        max_sweeps: 7,
+        ..options.clone()
+    };
+    let resuming = Options {
+        resume: Some(path.clone()),
+        ..options.clone()
+    };
+    for pes in [1, 3] {
+        let name = format!("{name}, {:?}, {pes} PEs", options.method);
+        solve(Some(gpu), problem, &saving, pes);
+        let found = solve(None, problem, &resuming, 2);
+        assert_same(&found, &straight, &format!("from GPUs, {name}"));
+        solve(None, problem, &saving, 2);
+        let found = solve(Some(gpu), problem, &resuming, pes);
+        assert_same(&found, &straight, &format!("to GPUs, {name}"));
     }
 }
 
@@ -467,37 +582,6 @@ fn what_gpus_do_not_do_is_said() {
                 }))
             ),
             "{end:?}"
-        );
-    }
-    let robin = Side::Robin {
-        value: 1.0,
-        derivative: 1.0,
-        right: 0.0,
-    };
-    for problem in [
-        Problem3d {
-            fixed: mask(|x, y, z| x + y + z == 12),
-            ..plain()
-        },
-        Problem3d {
-            coefficient: Some(by_point(|x, _, _| 1.0 + x as f64)),
-            ..plain()
-        },
-        Problem3d {
-            reaction: Some(by_point(|_, _, _| 1.0)),
-            ..plain()
-        },
-        Problem3d {
-            sides: [[robin, Side::Fixed], FIXED, FIXED],
-            ..plain()
-        },
-    ] {
-        let error = refused(&problem, Method::Multigrid(Cycles::default()));
-        assert_eq!(error, OptionsError::SpaceOnGpu);
-        let text = error.to_string();
-        assert!(
-            text.contains("Robin sides") && text.contains("on GPUs"),
-            "{text}"
         );
     }
 }

@@ -208,12 +208,9 @@ def solve(
             raise InputError(f"a shape of {shape} has no {name}: three sizes have one")
     given = _sides(sides, named)
     line = len(sizes) == 1
-    # In a box whose couplings differ from point to point cycles are made on the processor.
-    mixed = any(isinstance(side, tuple) and side[:1] == ("robin",) for side in given.values())
-    differ = len(sizes) == 3 and (mixed or any(plane is not None for plane in (fixed, coefficient, reaction)))
     how = _how(
         line, method, relative_tolerance, max_cycles, smooth, tolerance, max_sweeps, norm, sweeps_per_pass, threads,
-        progress, gpu=None if like is None or differ else like.device, project_source=project_source,
+        progress, gpu=None if like is None else like.device, project_source=project_source,
     )  # fmt: skip
     varying = {"coefficient": coefficient, "reaction": reaction}
     if line:

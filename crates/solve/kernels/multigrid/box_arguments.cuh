@@ -21,6 +21,28 @@ constexpr int box_column_numbers = 8;
 constexpr int box_threads = 128;
 // Most points of the coarsest level that a lane solves for.
 constexpr int box_coarsest_of_lane = 4;
+// Half of the points around a point,
+constexpr int box_steps = 13;
+// and of those along axes, which alone are coupled to it on the finest level.
+constexpr int box_steps_along_axes = 3;
+// Weights of the points between coarse ones.
+constexpr int box_point_weights = 26;
+
+// Couplings of a level that differ from point to point, in planes as those of fields.
+struct alignas(8) box_points {
+    // To the points a step away: on the finest level those along axes only.
+    const double* parts[box_steps];
+    const double* excess;
+    // 1 / the diagonal; 0 where there is no equation.
+    const double* inverse;
+    // Of points between those of the next level, in its planes.
+    const double* weights[box_point_weights];
+};
+static_assert(sizeof(box_points) == 328, "size of box_points");
+static_assert(CROSSWARP_OFFSET(box_points, parts) == 0, "box_points::parts");
+static_assert(CROSSWARP_OFFSET(box_points, excess) == 104, "box_points::excess");
+static_assert(CROSSWARP_OFFSET(box_points, inverse) == 112, "box_points::inverse");
+static_assert(CROSSWARP_OFFSET(box_points, weights) == 120, "box_points::weights");
 
 // A pass over a level of a box, or another kernel's work on it. Planes of fields have `plane` elements, of which each
 // row has one more before its first point and one behind its last; addresses are those of plane 0, which need not be
@@ -81,8 +103,10 @@ struct alignas(8) box_pass {
     double even_coupling;
     // 1 / the diagonal of all these.
     double calm_inverse;
+    // Null: the operator is one of lines.
+    const box_points* points;
 };
-static_assert(sizeof(box_pass) == 376, "size of box_pass");
+static_assert(sizeof(box_pass) == 384, "size of box_pass");
 static_assert(CROSSWARP_OFFSET(box_pass, before) == 0, "box_pass::before");
 static_assert(CROSSWARP_OFFSET(box_pass, after) == 8, "box_pass::after");
 static_assert(CROSSWARP_OFFSET(box_pass, right_side) == 16, "box_pass::right_side");
@@ -115,5 +139,6 @@ static_assert(CROSSWARP_OFFSET(box_pass, calm_row) == 264, "box_pass::calm_row")
 static_assert(CROSSWARP_OFFSET(box_pass, calm_weights) == 312, "box_pass::calm_weights");
 static_assert(CROSSWARP_OFFSET(box_pass, even_coupling) == 360, "box_pass::even_coupling");
 static_assert(CROSSWARP_OFFSET(box_pass, calm_inverse) == 368, "box_pass::calm_inverse");
+static_assert(CROSSWARP_OFFSET(box_pass, points) == 376, "box_pass::points");
 
 }  // namespace crosswarp

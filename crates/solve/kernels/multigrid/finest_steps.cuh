@@ -8,11 +8,11 @@
 
 namespace crosswarp {
 
-// A thread's column, of so many, and band of leaves: blocks are numbered across, then by bands.
+// A thread's column, of so many, and band of rows: blocks are numbered across, then by bands.
 __device__ inline int column_of_thread(int nx) {
-    return int(blockIdx.x) % ((nx + level_threads - 1) / level_threads) * level_threads + int(threadIdx.x);
+    return int(blockIdx.x % ((nx + blockDim.x - 1) / blockDim.x) * blockDim.x + threadIdx.x);
 }
-__device__ inline int band_of_block(int nx) { return int(blockIdx.x) / ((nx + level_threads - 1) / level_threads); }
+__device__ inline int band_of_block(int nx) { return int(blockIdx.x / ((nx + blockDim.x - 1) / blockDim.x)); }
 
 // A leaf of a plane; a thread has one of its columns.
 struct leaf_of_plane {
@@ -237,7 +237,7 @@ template <class Leaf> __device__ void chebyshev(const Leaf& leaf, const finest_s
 
 // The kernel of a step, of leaves of a plane or a box.
 #define CROSSWARP_FINEST_STEP(of, step)                                                                          \
-    extern "C" __global__ void __launch_bounds__(cw::level_threads)                                              \
+    extern "C" __global__ void __launch_bounds__(cw::column_threads)                                              \
         of##_##step(const __grid_constant__ cw::leaf_of_##of::pass g, const __grid_constant__ cw::finest_step s) { \
         const cw::leaf_of_##of leaf(g);                                                                          \
         if (leaf.is_there) cw::step(leaf, s);                                                                    \

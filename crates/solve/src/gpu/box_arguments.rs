@@ -27,12 +27,29 @@ namespace crosswarp {
         pub(crate) BOX_THREADS: usize = "box_threads": "int" = 128;
         /// Most points of the coarsest level that a lane solves for.
         pub(crate) COARSEST_OF_LANE: usize = "box_coarsest_of_lane": "int" = 4;
+        /// Half of the points around a point,
+        pub(crate) BOX_STEPS: usize = "box_steps": "int" = 13;
+        /// and of those along axes, which alone are coupled to it on the finest level.
+        pub(crate) STEPS_ALONG_AXES: usize = "box_steps_along_axes": "int" = 3;
+        /// Weights of the points between coarse ones.
+        pub(crate) POINT_WEIGHTS: usize = "box_point_weights": "int" = 26;
+    }
+
+    /// Couplings of a level that differ from point to point, in planes as those of fields.
+    pub(crate) BoxPoints = "box_points", align 8, size 328, with "": {
+        /// To the points a step away: on the finest level those along axes only.
+        0 pub parts: [u64; BOX_STEPS] = "const double*"["box_steps"],
+        104 pub excess: u64 = "const double*",
+        /// 1 / the diagonal; 0 where there is no equation.
+        112 pub inverse: u64 = "const double*",
+        /// Of points between those of the next level, in its planes.
+        120 pub weights: [u64; POINT_WEIGHTS] = "const double*"["box_point_weights"],
     }
 
     /// A pass over a level of a box, or another kernel's work on it. Planes of fields have `plane` elements, of which each
     /// row has one more before its first point and one behind its last; addresses are those of plane 0, which need not be
     /// stored where a PE has some planes only.
-    pub(crate) BoxPass = "box_pass", align 8, size 376, with "": {
+    pub(crate) BoxPass = "box_pass", align 8, size 384, with "": {
         /// The field before; unused where a pass begins with zero or the correction alone.
         0 pub before: u64 = "const double*",
         /// The field after, another array; null if nothing is relaxed.
@@ -88,6 +105,8 @@ namespace crosswarp {
         360 pub even_coupling: f64 = "double",
         /// 1 / the diagonal of all these.
         368 pub calm_inverse: f64 = "double",
+        /// Null: the operator is one of lines.
+        376 pub points: u64 = "const box_points*",
     }
 }
 

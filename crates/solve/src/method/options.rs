@@ -202,12 +202,6 @@ pub enum OptionsError {
         /// As asked for.
         steps: usize,
     },
-    /// A GPU in three dimensions, with what makes couplings differ from point to point.
-    #[error(
-        "boxes with fixed points inside, a coefficient, a reaction or Robin sides are solved on CPUs only, those with fixed, \
-         Neumann and periodic sides on GPUs, too: leave the GPU out"
-    )]
-    SpaceOnGpu,
     /// A method without levels from what has some.
     #[error(
         "a Solver2d makes cycles or conjugate gradients with them: other methods are those of solve_2d"

@@ -16,7 +16,9 @@ use crate::gpu::arguments::{
 use crate::gpu::box_arguments::{
     self, BOX_THREADS, COLUMN_NUMBERS, PASS_WARPS, RESIDUAL_PLANES, THREAD_ROWS, TILE_X,
 };
-use crate::gpu::level_arguments::{self, LEVEL_THREADS, PASS_THREADS, SMALL_SHARED, SMALL_THREADS};
+use crate::gpu::level_arguments::{
+    self, COLUMN_THREADS, LEVEL_THREADS, PASS_THREADS, SMALL_SHARED, SMALL_THREADS,
+};
 
 /// Header `name` of `kernels/`.
 macro_rules! header {
@@ -54,6 +56,7 @@ const LEVEL_HEADERS: &[(&str, &str)] = &[
     ("multigrid/arguments.cuh", level_arguments::HEADER),
     ("multigrid/box_arguments.cuh", box_arguments::HEADER),
     header!("multigrid/box_pass.cuh"),
+    header!("multigrid/box_points.cuh"),
     header!("multigrid/finest_steps.cuh"),
     header!("multigrid/five_point.cuh"),
     header!("multigrid/neighbours.cuh"),
@@ -319,31 +322,43 @@ pub const KERNELS: &[Source<'static>] = &[
         "level_restrict_right_side": LEVEL_THREADS, "level_square": LEVEL_THREADS,
         "level_add_leaves": LEVEL_THREADS, "level_publish_sum": LEVEL_THREADS
     ),
-    // Relaxations; whether a residual follows.
-    box_pass!("box_0", 0, true, ""),
+    // Relaxations; whether a residual follows. Without relaxations the field is measured, and down.
+    box_pass!("box_0", 0, true, ", cw::as_known<cw::start_field, 0, true>"),
     box_pass!("box_1", 1, true, ""),
     box_pass!("box_2", 2, true, ""),
-    // Two relaxations from zero, and down; the correction, and two; two that measure what they find, and down; the
-    // correction, two, and down.
+    // Two relaxations from zero, and down; the correction, and two; two that measure what they find, and down.
     box_pass!("box_down_2", 2, true, ", cw::as_known<cw::start_zero, -1, true>"),
     box_pass!("box_up_2", 2, false, ", cw::as_known<cw::start_corrected, -1, false>"),
     box_pass!("box_between_2", 2, true, ", cw::as_known<cw::start_field, 0, true>"),
-    box_pass!("box_up_down_2", 2, true, ", cw::as_known<cw::start_corrected, -1, true>"),
     file!(
         LEVEL_HEADERS, "multigrid/box_levels.cu",
         "box_restrict_right_side": BOX_THREADS, "box_square": BOX_THREADS, "box_solve_coarsest": 32
     ),
     file!(
         LEVEL_HEADERS, "multigrid/plane_steps.cu",
-        "plane_measure": LEVEL_THREADS, "plane_residual": LEVEL_THREADS, "plane_curve": LEVEL_THREADS,
-        "plane_multiply": LEVEL_THREADS, "plane_descend": LEVEL_THREADS, "plane_turn": LEVEL_THREADS,
-        "plane_chebyshev": LEVEL_THREADS
+        "plane_measure": COLUMN_THREADS, "plane_residual": COLUMN_THREADS, "plane_curve": COLUMN_THREADS,
+        "plane_multiply": COLUMN_THREADS, "plane_descend": COLUMN_THREADS, "plane_turn": COLUMN_THREADS,
+        "plane_chebyshev": COLUMN_THREADS
     ),
     file!(
         LEVEL_HEADERS, "multigrid/box_steps.cu",
-        "box_measure": LEVEL_THREADS, "box_residual": LEVEL_THREADS, "box_curve": LEVEL_THREADS,
-        "box_multiply": LEVEL_THREADS, "box_descend": LEVEL_THREADS, "box_turn": LEVEL_THREADS,
-        "box_chebyshev": LEVEL_THREADS
+        "box_measure": COLUMN_THREADS, "box_residual": COLUMN_THREADS, "box_curve": COLUMN_THREADS,
+        "box_multiply": COLUMN_THREADS, "box_descend": COLUMN_THREADS, "box_turn": COLUMN_THREADS,
+        "box_chebyshev": COLUMN_THREADS
+    ),
+    file!(
+        LEVEL_HEADERS, "multigrid/points_steps.cu",
+        "points_measure": COLUMN_THREADS, "points_residual": COLUMN_THREADS, "points_curve": COLUMN_THREADS,
+        "points_multiply": COLUMN_THREADS, "points_descend": COLUMN_THREADS, "points_turn": COLUMN_THREADS,
+        "points_chebyshev": COLUMN_THREADS
+    ),
+    file!(
+        LEVEL_HEADERS, "multigrid/box_points.cu",
+        "box_points_relax": COLUMN_THREADS, "box_points_relax_from_zero": COLUMN_THREADS,
+        "box_points_residual": COLUMN_THREADS, "box_points_square": COLUMN_THREADS, "box_points_prolong": COLUMN_THREADS,
+        "box_points_restrict": COLUMN_THREADS, "box_points_relax_finest": COLUMN_THREADS,
+        "box_points_residual_finest": COLUMN_THREADS, "box_points_relax_measured": COLUMN_THREADS,
+        "box_points_residual_measured": COLUMN_THREADS
     ),
     file!(LEVEL_HEADERS, "multigrid/small_levels.cu", "level_cycle_small": SMALL_THREADS; SMALL_SHARED),
 ];
@@ -355,13 +370,15 @@ mod tests {
     use super::*;
 
     /// What may hold several kernels: together they are compiled as fast as one of the others.
-    const OF_SEVERAL: [&str; 6] = [
+    const OF_SEVERAL: [&str; 8] = [
         "jacobi/one_sweep/sweep.cu",
         "jacobi/between_passes.cu",
         "multigrid/levels.cu",
         "multigrid/box_levels.cu",
         "multigrid/plane_steps.cu",
         "multigrid/box_steps.cu",
+        "multigrid/points_steps.cu",
+        "multigrid/box_points.cu",
     ];
 
     #[test]

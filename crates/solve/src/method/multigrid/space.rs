@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::thread;
 use std::time::Instant;
 
 use crc32fast::Hasher;
@@ -103,6 +104,8 @@ pub(super) struct Made<'m, 'a, F> {
     pub scale: Scale,
     pub singular: bool,
     pub method: &'m Method,
+    /// So many make levels.
+    pub threads: usize,
     pub rows: &'m mut LevelRows<'a>,
     pub reduction: &'m Reduction<'a>,
 }
@@ -132,6 +135,7 @@ impl Levels for Hierarchy {
             points,
             singular,
             method,
+            threads,
             rows,
             reduction,
             ..
@@ -144,7 +148,7 @@ impl Levels for Hierarchy {
                 all_ready_by(reduction, made.map_err(SetUpError::from))
             }
             Some(points) => {
-                Hierarchy::of_points(lines, points, singular, smoothing, rows, reduction)
+                Hierarchy::of_points(lines, points, singular, smoothing, threads, rows, reduction)
             }
         };
         hierarchy.map_err(|error| match error {
@@ -204,6 +208,15 @@ impl Levels for Hierarchy {
     }
 }
 
+/// Threads that make levels. Where a GPU makes the steps the processors have nothing else to do; else a PE is one thread.
+fn set_up_threads(pe: &Pe, options: &Options<'_>) -> usize {
+    let processors = || thread::available_parallelism().map_or(1, usize::from);
+    match options.gpu {
+        Some(_) => (processors() / pe.n_pes()).max(1),
+        None => 1,
+    }
+}
+
 /// Solves with what the method has of the grid. Collective.
 pub(super) fn run_by<F: Real, L: Levels>(
     pe: &Pe,
@@ -232,6 +245,7 @@ pub(super) fn run_by<F: Real, L: Levels>(
     let shape = finest_shape(&lines, cuts, pe.my_pe());
     let reduction = Reduction::new(pe, norms::words::<f64>(4))?;
     let mut points = None;
+    let threads = set_up_threads(pe, options);
     let (mut tied, mut operator) = (false, Scale::NONE);
     if problem.is_general() {
         let sizes = space_load::sizes(problem, &shape);
@@ -241,7 +255,7 @@ pub(super) fn run_by<F: Real, L: Levels>(
         }
         operator = Scale::of(reduction.largest(sizes.largest)?);
         tied = reduction.min(u64::from(!sizes.tied))? == 0;
-        let made = space_load::points(problem, &lines, &shape, operator);
+        let made = space_load::points(problem, &lines, &shape, operator, threads);
         points = Some(all_ready_by(&reduction, made.map_err(SolveError::Memory))?);
     }
     let start = Instant::now();
@@ -273,6 +287,7 @@ pub(super) fn run_by<F: Real, L: Levels>(
         scale: operator,
         singular,
         method: &options.method,
+        threads,
         rows: &mut rows,
         reduction: &reduction,
     });

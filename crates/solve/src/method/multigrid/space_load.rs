@@ -7,6 +7,7 @@ use crate::engine::cpu::multigrid::shape::Shape;
 use crate::engine::cpu::multigrid::space::level::{DEPTH, Level};
 use crate::engine::cpu::multigrid::space::line::Line;
 use crate::engine::cpu::multigrid::space::points::{ALONG_AXES, Points};
+use crate::engine::cpu::multigrid::space::side_by_side::side_by_side;
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 use crate::problem::ProblemError;
@@ -229,19 +230,60 @@ fn planes(shape: &Shape, stored: std::ops::Range<isize>) -> impl Iterator<Item =
     there.map(move |z| (z, z.rem_euclid(len) as usize))
 }
 
-/// The operator, times 2^−e as `operator` says.
+/// Planes that a thread makes one after the other: it reads those beside them, too.
+const RUN: usize = 16;
+
+/// The operator, times 2^−e as `scale` says, made by `threads`.
 pub(super) fn points<F: Real>(
     problem: &Problem3d<F>,
     lines: &[Line; 3],
     shape: &Shape,
-    operator: Scale,
+    scale: Scale,
+    threads: usize,
 ) -> io::Result<Points> {
-    let [nx, ny, nz] = problem.size;
     let mut points = Points::new(lines, shape, ALONG_AXES, DEPTH)?;
-    let mut window = Window::new(problem, lines, operator);
-    let mut row = vec![F::ZERO; nx];
-    for (at, z) in planes(shape, points.excess.rows()) {
-        window.centre(z);
+    let all: Vec<(isize, usize)> = planes(shape, points.excess.rows()).collect();
+    let window = || Window::new(problem, lines, scale);
+    if threads < 2 {
+        let mut window = window();
+        for (at, z) in all {
+            take_plane(&mut points, at, &window.couplings(z));
+        }
+    } else {
+        for some in all.chunks(RUN * threads) {
+            let runs: Vec<&[(isize, usize)]> = some.chunks(RUN).collect();
+            let made = side_by_side(threads, &runs, |run| {
+                let mut window = window();
+                let made = run.iter().map(|&(_, z)| window.couplings(z));
+                made.collect::<Vec<_>>()
+            });
+            for (&(at, _), plane) in some.iter().zip(made.iter().flatten()) {
+                take_plane(&mut points, at, plane);
+            }
+        }
+    }
+    points.complete(threads);
+    Ok(points)
+}
+
+/// Couplings along the axes and excess of the points of a plane.
+type Couplings = [Vec<f64>; ALONG_AXES + 1];
+
+fn take_plane(points: &mut Points, at: isize, plane: &Couplings) {
+    let fields = points.parts.iter_mut().chain([&mut points.excess]);
+    for (field, values) in fields.zip(plane) {
+        field.row_mut(at).copy_from_slice(values);
+    }
+}
+
+impl<F: Real> Window<'_, F> {
+    /// Those of plane `z`; rows have a point more on both sides.
+    fn couplings(&mut self, z: usize) -> Couplings {
+        let problem = self.problem;
+        let [nx, ny, nz] = problem.size;
+        self.centre(z);
+        let mut made: Couplings = std::array::from_fn(|_| vec![0.0; (nx + 2) * ny]);
+        let mut row = vec![F::ZERO; nx];
         for y in 0..ny {
             row.fill(F::ZERO);
             if let Some(reaction) = &problem.reaction {
@@ -249,13 +291,13 @@ pub(super) fn points<F: Real>(
             }
             for (x, reaction) in row.iter().enumerate() {
                 let place = [x, y, z];
-                let (kappa, fixed) = window.at(place);
+                let (kappa, fixed) = self.at(place);
                 if fixed {
                     continue;
                 }
-                let mass = [0, 1, 2].map(|axis| lines[axis].mass[place[axis]]);
+                let mass = [0, 1, 2].map(|axis| self.lines[axis].mass[place[axis]]);
                 let volume = mass[0] * (mass[1] * mass[2]);
-                let mut excess = operator.down(reaction.to_f64()) * volume;
+                let mut excess = self.operator.down(reaction.to_f64()) * volume;
                 for axis in 0..3 {
                     let ends = problem.sides[axis].iter().zip([0, [nx, ny, nz][axis] - 1]);
                     for (side, end) in ends {
@@ -271,20 +313,19 @@ pub(super) fn points<F: Real>(
                         }
                     }
                 }
-                let slot = points.at(x, y);
-                window.neighbours(place, |neighbour| {
+                let slot = y * (nx + 2) + 1 + x;
+                self.neighbours(place, |neighbour| {
                     if neighbour.fixed {
                         excess += neighbour.coupling;
                     } else if let Some(axis) = neighbour.after {
-                        points.parts[axis].row_mut(at)[slot] = neighbour.coupling;
+                        made[axis][slot] = neighbour.coupling;
                     }
                 });
-                points.excess.row_mut(at)[slot] = excess;
+                made[ALONG_AXES][slot] = excess;
             }
         }
+        made
     }
-    points.complete();
-    Ok(points)
 }
 
 /// Fills the finest level's field and right side: the planes that this PE stores, times 2^−e as `scale` says, and the

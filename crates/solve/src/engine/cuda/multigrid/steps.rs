@@ -23,21 +23,32 @@ use crate::field::storage::Field;
 use crate::gpu::Gpu;
 use crate::gpu::box_arguments::BoxPass;
 use crate::gpu::error::GpuError;
-use crate::gpu::level_arguments::{FinestStep, LEVEL_THREADS, LevelPass};
+use crate::gpu::level_arguments::{COLUMN_THREADS, FinestStep, LevelPass};
 
 /// Kinds of sums that a step makes, at most.
 const MOST_SUMS: usize = 3;
 
+/// What the kernels of a kind of level are called: as the fields of [`Kernels`].
+type Names = [&'static str; 7];
+
+macro_rules! names {
+    ($of:literal) => {
+        [
+            concat!($of, "_measure"),
+            concat!($of, "_residual"),
+            concat!($of, "_curve"),
+            concat!($of, "_multiply"),
+            concat!($of, "_descend"),
+            concat!($of, "_turn"),
+            concat!($of, "_chebyshev"),
+        ]
+    };
+}
+
 /// What kernels are told of a finest level.
 pub(crate) trait FinestPass: Pod {
     /// The kernels.
-    const MEASURE: &str;
-    const RESIDUAL: &str;
-    const CURVE: &str;
-    const MULTIPLY: &str;
-    const DESCEND: &str;
-    const TURN: &str;
-    const CHEBYSHEV: &str;
+    fn kernels(&self) -> Names;
     /// The same with sums in this place.
     fn measuring_to(self, place: LevelPass) -> Self;
     /// The same without a right side.
@@ -45,13 +56,9 @@ pub(crate) trait FinestPass: Pod {
 }
 
 impl FinestPass for LevelPass {
-    const MEASURE: &str = "plane_measure";
-    const RESIDUAL: &str = "plane_residual";
-    const CURVE: &str = "plane_curve";
-    const MULTIPLY: &str = "plane_multiply";
-    const DESCEND: &str = "plane_descend";
-    const TURN: &str = "plane_turn";
-    const CHEBYSHEV: &str = "plane_chebyshev";
+    fn kernels(&self) -> Names {
+        names!("plane")
+    }
     fn measuring_to(self, place: LevelPass) -> Self {
         LevelPass {
             sums: place.sums,
@@ -68,13 +75,12 @@ impl FinestPass for LevelPass {
 }
 
 impl FinestPass for BoxPass {
-    const MEASURE: &str = "box_measure";
-    const RESIDUAL: &str = "box_residual";
-    const CURVE: &str = "box_curve";
-    const MULTIPLY: &str = "box_multiply";
-    const DESCEND: &str = "box_descend";
-    const TURN: &str = "box_turn";
-    const CHEBYSHEV: &str = "box_chebyshev";
+    fn kernels(&self) -> Names {
+        match self.points {
+            0 => names!("box"),
+            _ => names!("points"),
+        }
+    }
     fn measuring_to(self, place: LevelPass) -> Self {
         BoxPass {
             sums: place.sums,
@@ -159,27 +165,20 @@ impl<A: FinestPass, K> GpuSteps<A, K> {
             stream,
         } = made;
         let device = stream.device();
-        let names = [
-            A::MEASURE,
-            A::RESIDUAL,
-            A::CURVE,
-            A::MULTIPLY,
-            A::DESCEND,
-            A::TURN,
-            A::CHEBYSHEV,
-        ];
+        let names = arguments.kernels();
         kernels::compile_together(device, names.into_iter().chain(sums::KERNELS));
         let find = |name| kernels::find_plain(device, name);
+        let [measure, residual, curve, multiply, descend, turn, chebyshev] = names;
         let kernels = Kernels {
-            measure: find(A::MEASURE)?,
-            residual: find(A::RESIDUAL)?,
-            curve: find(A::CURVE)?,
-            multiply: find(A::MULTIPLY)?,
-            descend: find(A::DESCEND)?,
-            turn: find(A::TURN)?,
-            chebyshev: find(A::CHEBYSHEV)?,
+            measure: find(measure)?,
+            residual: find(residual)?,
+            curve: find(curve)?,
+            multiply: find(multiply)?,
+            descend: find(descend)?,
+            turn: find(turn)?,
+            chebyshev: find(chebyshev)?,
         };
-        let blocks = columns.div_ceil(LEVEL_THREADS) * bands.len();
+        let blocks = columns.div_ceil(COLUMN_THREADS) * bands.len();
         let sums = LeafSums::new(&stream, columns, bands, MOST_SUMS)?;
         let stored = Stored::of(&shape);
         let field = || DeviceField::new(&stream, shape.x.len, &stored);
@@ -229,7 +228,7 @@ impl<A: FinestPass, K> GpuSteps<A, K> {
     fn launch(&self, kernel: &Function, arguments: A, step: FinestStep) -> Result<(), GpuError> {
         let launch = Launch::new(kernel)
             .grid(self.blocks as u32)
-            .block(LEVEL_THREADS as u32);
+            .block(COLUMN_THREADS as u32);
         // SAFETY: the parameters are those of a kernel of this kind of level, whose arrays have its extent and live until the
         // stream has been waited for; blocks cover the columns of all leaves; fields that neighbours are read of are not
         // written by the same kernel.
@@ -371,7 +370,7 @@ impl PlaneSteps {
 }
 
 impl BoxSteps {
-    /// Copies the level, an operator of lines, with its field and right side. The size has been
+    /// Copies the level with its field and right side. The size has been
     /// [checked](GpuBox::check).
     pub fn of_box(gpu: &Gpu, level: &Level) -> Result<Self, GpuError> {
         let stream = Stream::new(&gpu.device)?;

@@ -96,12 +96,13 @@ impl Hierarchy {
         Hierarchy::of(levels, smoothing, dense)
     }
 
-    /// Makes the levels of an operator of points. Collective.
+    /// Makes the levels of an operator of points, by `threads`. Collective.
     pub fn of_points(
         lines: [Line; 3],
         points: Points,
         singular: bool,
         smoothing: Smoothing,
+        threads: usize,
         rows: &mut LevelRows<'_>,
         reduction: &Reduction<'_>,
     ) -> Result<Hierarchy, SetUpError> {
@@ -127,14 +128,15 @@ impl Hierarchy {
             let room = || -> io::Result<_> {
                 Ok((
                     Level::new(operator, None, steps)?,
-                    PointWeights::new(&points, &lines, &coarse, &next)?,
+                    PointWeights::new(&points, &lines, &coarse, &next, threads)?,
                     Points::new(&coarse, &next, STEPS.len(), DEPTH)?,
                 ))
             };
             // Before what PEs do together, which none may miss for want of memory.
             let (mut level, mut weights, mut product) =
                 all_ready_by(reduction, room().map_err(SetUpError::from))?;
-            weights.product(&points, computed_rows(&shape, &next), &mut product);
+            let planes = computed_rows(&shape, &next);
+            weights.product(&points, planes, &mut product, threads);
             weights.complete();
             let fields = product.parts.iter_mut().chain([&mut product.excess]);
             for field in fields {
@@ -143,7 +145,7 @@ impl Hierarchy {
                 }
                 rows.halo_of(&next, field, DEPTH)?;
             }
-            product.complete();
+            product.complete(threads);
             level.operator.points = Some(points);
             level.weights = Some(Transfer::Points(weights));
             levels.push(level);

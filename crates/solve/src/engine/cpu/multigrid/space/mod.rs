@@ -17,4 +17,5 @@ mod pass;
 pub(crate) mod points;
 mod points_transfer;
 mod row;
+pub(crate) mod side_by_side;
 pub(crate) mod transfer;

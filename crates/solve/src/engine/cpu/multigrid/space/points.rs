@@ -9,6 +9,7 @@ use std::io;
 
 use super::around::Around;
 use super::line::Line;
+use super::side_by_side::side_by_side;
 use crate::engine::cpu::multigrid::dense::Dense;
 use crate::engine::cpu::multigrid::shape::Shape;
 use crate::field::storage::Field;
@@ -124,31 +125,35 @@ impl Points {
         }
     }
 
-    /// Completes the planes: couplings and excess are set.
-    pub fn complete(&mut self) {
+    /// Completes the planes, by `threads`: couplings and excess are set.
+    pub fn complete(&mut self, threads: usize) {
         let planes = self.excess.rows();
         let has = |z: &isize| self.shape.y.has(*z);
         let planes: Vec<isize> = planes.filter(has).collect();
         for &z in &planes {
             self.beyond(z);
         }
-        let mut diagonal = vec![0.0; self.shape.x.len];
-        for &z in &planes {
-            diagonal.copy_from_slice(self.excess.row(z));
-            for y in 0..self.ny {
-                let here = self.at(0, y);
-                self.for_each_step(z, y, |couplings, _| {
-                    for (sum, coupling) in diagonal[here..here + self.nx].iter_mut().zip(couplings)
-                    {
-                        *sum += coupling;
-                    }
-                });
-            }
-            let inverse = self.inverse.row_mut(z);
-            for (inverse, &diagonal) in inverse.iter_mut().zip(&diagonal) {
-                *inverse = if diagonal > 0.0 { 1.0 / diagonal } else { 0.0 };
-            }
+        let made = side_by_side(threads, &planes, |z| self.inverse_of(z));
+        for (z, made) in planes.into_iter().zip(made) {
+            self.inverse.row_mut(z).copy_from_slice(&made);
         }
+    }
+
+    /// 1 / the diagonal in plane `z`.
+    fn inverse_of(&self, z: isize) -> Vec<f64> {
+        let mut diagonal = self.excess.row(z).to_vec();
+        for y in 0..self.ny {
+            let here = self.at(0, y);
+            self.for_each_step(z, y, |couplings, _| {
+                for (sum, coupling) in diagonal[here..here + self.nx].iter_mut().zip(couplings) {
+                    *sum += coupling;
+                }
+            });
+        }
+        for value in &mut diagonal {
+            *value = if *value > 0.0 { 1.0 / *value } else { 0.0 };
+        }
+        diagonal
     }
 
     /// Gives the couplings of row `y` of plane `z` to each of the points around that are there, with how these are

@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use super::line::Line;
 use super::points::{Points, STEPS, Step};
+use super::side_by_side::side_by_side;
 use crate::engine::cpu::multigrid::shape::{Axis, Shape};
 use crate::field::storage::Field;
 
@@ -95,12 +96,13 @@ impl Star {
 }
 
 impl PointWeights {
-    /// The weights between `operator` and the level of `lines` and `shape`, as far as its couplings reach.
+    /// The weights between `operator` and the level of `lines` and `shape`, as far as its couplings reach, by `threads`.
     pub fn new(
         operator: &Points,
         fine: &[Line; 3],
         coarse: &[Line; 3],
         shape: &Shape,
+        threads: usize,
     ) -> io::Result<PointWeights> {
         let stored = operator.excess.rows();
         let axes = [fine, coarse].map(|lines| lines.each_ref().map(|line| line.axis));
@@ -126,9 +128,16 @@ impl PointWeights {
         };
         // Points amid more coarse points take values of those amid fewer.
         for between in 1..=3 {
-            for k in made.clone() {
-                for kind in (1..8usize).filter(|kind| kind.count_ones() == between) {
-                    weights.make(operator, kind, k);
+            let kinds = (1..8usize).filter(|kind| kind.count_ones() == between);
+            let items: Vec<(usize, isize)> = kinds
+                .flat_map(|kind| made.clone().map(move |k| (kind, k)))
+                .collect();
+            let planes = side_by_side(threads, &items, |(kind, k)| {
+                weights.plane_of(operator, kind, k)
+            });
+            for ((kind, k), corners) in items.into_iter().zip(planes) {
+                for (field, plane) in weights.weights[FIRST[kind]..].iter_mut().zip(corners) {
+                    field.row_mut(k).copy_from_slice(&plane);
                 }
             }
         }
@@ -157,30 +166,41 @@ impl PointWeights {
         }
     }
 
-    /// Makes the weights of the points of `kind` in coarse plane `k`.
-    fn make(&mut self, operator: &Points, kind: usize, k: isize) {
+    /// The weights of the points of `kind` in coarse plane `k`: a plane for each of their corners; none where there is no
+    /// such point.
+    fn plane_of(&self, operator: &Points, kind: usize, k: isize) -> Vec<Vec<f64>> {
         let [x, y, z] = self.fine;
         let odd = |axis: usize| (kind >> axis & 1) as isize;
         if odd(2) == 1 && !z.has_between(k) {
-            return;
+            return Vec::new();
         }
-        for j in 0..self.coarse[1].len as isize {
+        let [columns, rows] = [0, 1].map(|axis: usize| self.coarse[axis].len);
+        let mut planes = vec![vec![0.0; (columns + 2) * rows]; 1 << kind.count_ones()];
+        for j in 0..rows as isize {
             if odd(1) == 1 && !y.has_between(j) {
                 continue;
             }
-            for i in 0..self.coarse[0].len as isize {
+            for i in 0..columns as isize {
                 if odd(0) == 1 && !x.has_between(i) {
                     continue;
                 }
                 let point = [2 * i + odd(0), 2 * j + odd(1), z.fine_of(k) + odd(2)];
                 let star = Star::of(operator, point);
                 let excess = positive(operator.excess_of(point));
-                self.make_point(kind, [i, j, k], &star, excess);
+                self.make_point(kind, [i, j, k], &star, excess, &mut planes);
             }
         }
+        planes
     }
 
-    fn make_point(&mut self, kind: usize, base: [isize; 3], star: &Star, excess: f64) {
+    fn make_point(
+        &self,
+        kind: usize,
+        base: [isize; 3],
+        star: &Star,
+        excess: f64,
+        planes: &mut [Vec<f64>],
+    ) {
         let steps = |axis: usize| if kind >> axis & 1 == 1 { -1..=1 } else { 0..=0 };
         // The sum of all couplings along the point's own axes.
         let mut all = 0.0;
@@ -216,9 +236,8 @@ impl PointWeights {
                     stays => coupling * self.weight(stays, of, corner & stays),
                 };
             }
-            let [i, j, k] = base;
-            let at = self.at(i as usize, j as usize);
-            self.weights[FIRST[kind] + number(kind, corner)].row_mut(k)[at] = share(part, all);
+            let at = self.at(base[0] as usize, base[1] as usize);
+            planes[number(kind, corner)][at] = share(part, all);
         }
     }
 
@@ -230,18 +249,32 @@ impl PointWeights {
         }
     }
 
-    /// Sets the coarse operator's planes `planes`.
-    pub fn product(&self, operator: &Points, planes: Range<isize>, out: &mut Points) {
-        for k in planes {
-            for j in 0..self.coarse[1].len as isize {
-                for i in 0..self.coarse[0].len as isize {
-                    let (parts, excess) = self.product_at(operator, [i, j, k]);
-                    let at = out.at(i as usize, j as usize);
-                    for (field, part) in out.parts.iter_mut().zip(parts) {
-                        field.row_mut(k)[at] = part;
+    /// Sets the coarse operator's planes `planes`, by `threads`.
+    pub fn product(
+        &self,
+        operator: &Points,
+        planes: Range<isize>,
+        out: &mut Points,
+        threads: usize,
+    ) {
+        let [columns, rows] = [0, 1].map(|axis: usize| self.coarse[axis].len);
+        let planes: Vec<isize> = planes.collect();
+        let made = side_by_side(threads, &planes, |k| {
+            let mut fields = vec![vec![0.0; (columns + 2) * rows]; STEPS.len() + 1];
+            for j in 0..rows {
+                for i in 0..columns {
+                    let of = [i as isize, j as isize, k];
+                    let (parts, excess) = self.product_at(operator, of);
+                    for (field, part) in fields.iter_mut().zip(parts.into_iter().chain([excess])) {
+                        field[self.at(i, j)] = part;
                     }
-                    out.excess.row_mut(k)[at] = excess;
                 }
+            }
+            fields
+        });
+        for (k, made) in planes.into_iter().zip(made) {
+            for (field, made) in out.parts.iter_mut().chain([&mut out.excess]).zip(made) {
+                field.row_mut(k).copy_from_slice(&made);
             }
         }
     }
@@ -448,6 +481,11 @@ impl PointWeights {
         }
     }
 
+    /// All weights, by kinds and corners, and the coarse planes that have them.
+    pub(in crate::engine) fn tables(&self) -> (&[Field<f64>], Range<isize>) {
+        (&self.weights, self.made.clone())
+    }
+
     /// Copies the points beyond both ends of rows.
     pub fn complete(&mut self) {
         let (n, wraps) = (self.coarse[0].len, self.coarse[0].wraps);
@@ -608,17 +646,17 @@ mod tests {
                 }
             }
         }
-        points.complete();
+        points.complete(2);
     }
 
     /// Checks the transfers and the coarse operator of `points`, and gives the latter.
     fn check(points: &Points, lines: &[Line; 3]) -> (Points, [Line; 3]) {
         let coarse = lines.each_ref().map(|line| line.coarser().0);
         let shape = finest_shape(&coarse, vec![0, coarse[2].axis.len], 0);
-        let mut weights = PointWeights::new(points, lines, &coarse, &shape).unwrap();
+        let mut weights = PointWeights::new(points, lines, &coarse, &shape, 2).unwrap();
         let depth = 12;
         let mut product = Points::new(&coarse, &shape, STEPS.len(), depth).unwrap();
-        weights.product(points, shape.own(), &mut product);
+        weights.product(points, shape.own(), &mut product, 2);
         weights.complete();
         wrap(&mut product, coarse[2].axis.len as isize);
 

@@ -4,6 +4,7 @@
 use crosswarp_cuda::{Buffer, ByValue, Device, Function, Launch, Stream};
 use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
+use super::points::DevicePoints;
 use crate::engine::cpu::multigrid::galerkin::computed_rows;
 use crate::engine::cpu::multigrid::hierarchy::Smoothing;
 use crate::engine::cpu::multigrid::shape::Shape;
@@ -71,6 +72,9 @@ pub(super) struct PassKernel {
 /// What a launch does: where it begins, the step before which it measures, whether it restricts.
 type Known = (i32, Option<usize>, bool);
 
+/// A launch without relaxations.
+const MEASURED: Known = (START_FIELD, Some(0), true);
+
 const fn pass(name: &'static str, steps: usize, then: bool, only: Option<Known>) -> PassKernel {
     PassKernel {
         name,
@@ -81,19 +85,13 @@ const fn pass(name: &'static str, steps: usize, then: bool, only: Option<Known>)
 }
 
 /// Those for one kind of pass first.
-const KERNELS: [PassKernel; 7] = [
+const KERNELS: [PassKernel; 6] = [
     pass("box_down_2", 2, true, Some((START_ZERO, None, true))),
     pass("box_up_2", 2, false, Some((START_CORRECTED, None, false))),
     pass("box_between_2", 2, true, Some((START_FIELD, Some(0), true))),
-    pass(
-        "box_up_down_2",
-        2,
-        true,
-        Some((START_CORRECTED, None, true)),
-    ),
     pass("box_2", 2, true, None),
     pass("box_1", 1, true, None),
-    pass("box_0", 0, true, None),
+    pass("box_0", 0, true, Some(MEASURED)),
 ];
 
 fn place_of(steps: usize, known: Known) -> usize {
@@ -127,9 +125,9 @@ fn launches(count: usize, known: Known) -> Vec<(usize, Known)> {
 fn launches_of(smoothing: &Smoothing) -> Vec<(usize, Known)> {
     let (pre, post) = (smoothing.pre.len(), smoothing.post.len());
     let passes = [
-        (0, (START_FIELD, Some(0), true)),
+        (0, MEASURED),
         (pre, (START_FIELD, Some(0), true)),
-        (pre, (START_CORRECTED, None, true)),
+        (pre, (START_CORRECTED, None, false)),
         (post + pre, (START_CORRECTED, Some(post), true)),
         (pre, (START_ZERO, None, true)),
         (pre, (START_CORRECTION, None, true)),
@@ -207,10 +205,12 @@ struct Tables {
 /// A level's fields, and what its kernels are told.
 pub(crate) struct DeviceLevel {
     pub shape: Shape,
-    fields: [DeviceField<f64>; 2],
+    pub(super) fields: [DeviceField<f64>; 2],
     pub right_side: DeviceField<f64>,
     /// What is the same in every launch.
     arguments: BoxPass,
+    /// Of an operator that is not one of lines.
+    pub(super) points: Option<DevicePoints>,
     _tables: Tables,
 }
 
@@ -251,6 +251,7 @@ impl DeviceLevel {
         let size = size_of_lines(&operator.lines);
         let own = shape.own();
         let calm = Calm::of(operator, level.weights.as_ref());
+        let points = DevicePoints::of(stream, level, next.map(|next| &next.shape))?;
         let below = next.map(|next| &next.arguments);
         let coarse = next.map_or(0..0, |next| computed_rows(shape, &next.shape));
         let arguments = BoxPass {
@@ -276,9 +277,11 @@ impl DeviceLevel {
             coarse_start: coarse.start as i32,
             coarse_end: coarse.end as i32,
             measured: -1,
+            points: points.as_ref().map_or(0, DevicePoints::address),
             ..bytemuck::Zeroable::zeroed()
         };
         Ok(DeviceLevel {
+            points,
             shape: shape.clone(),
             fields: [field()?, field()?],
             right_side,
@@ -476,7 +479,7 @@ impl Calm {
     /// `weights_of`: to the next level.
     fn of(operator: &Operator, weights_of: Option<&Transfer>) -> Calm {
         let points = operator.lines.each_ref().map(calm_points);
-        if points.iter().any(|[start, end]| start == end) {
+        if operator.points.is_some() || points.iter().any(|[start, end]| start == end) {
             return Calm::default();
         }
         let first @ [x, y, z] = points.map(|[start, _]| start as usize);
@@ -541,7 +544,7 @@ mod tests {
             let kernels = pass_kernels(&smoothing).into_iter();
             kernels.map(|kernel| kernel.name).collect()
         };
-        let known = ["box_down_2", "box_up_2", "box_between_2", "box_up_down_2"];
+        let known = ["box_down_2", "box_up_2", "box_between_2"];
         assert_eq!(names(2, 2), [&known[..], &["box_2", "box_0"]].concat());
         assert_eq!(names(1, 1), ["box_2", "box_1", "box_0"]);
         assert_eq!(

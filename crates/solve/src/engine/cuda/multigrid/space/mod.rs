@@ -1,17 +1,20 @@
 //! Cycles in boxes on a GPU, with the bits of the CPU's: as those on planes.
 //!
-//! Operators are those of lines: a few numbers for each point of an axis. All fields stay in the GPU's memory, planes laid
+//! Operators are those of lines, a few numbers for each point of an axis, or have couplings for each point (`points.rs`). All
+//! fields stay in the GPU's memory, planes laid
 //! out as on the CPU; the coarsest level is solved there, too. After each cycle the host reads the sum of the squares of the
 //! residual, and decides.
 #![allow(unsafe_code)] // Launches of kernels.
 
 pub(super) mod level;
+mod points;
 
 use crosswarp_cuda::{Buffer, ByValue, Function, Launch, Stream};
 use crosswarp_prim::Superaccumulator;
 use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
 use self::level::{DeviceLevel, MOST_ROWS, Passes, Plan, pass_kernels};
+use self::points::PointKernels;
 use super::exchange;
 use super::steps::Preconditioner;
 use super::storage::DeviceField;
@@ -37,7 +40,7 @@ pub(crate) struct GpuBox {
     pub(super) levels: Vec<DeviceLevel>,
     /// Rows of leaves of the finest.
     pub(super) bands: usize,
-    passes: Passes,
+    passes: AllPasses,
     smoothing: Smoothing,
     restrict_right_side: Function,
     square: Function,
@@ -45,6 +48,12 @@ pub(crate) struct GpuBox {
     sums: LeafSums,
     pub(super) stream: Stream,
     _kept: Kept,
+}
+
+/// What makes passes.
+enum AllPasses {
+    Lines(Passes),
+    Points(PointKernels),
 }
 
 /// What kernels reach by address only.
@@ -70,16 +79,20 @@ impl GpuBox {
         Ok(())
     }
 
-    /// Copies the levels, of operators of lines, with the field and the right side of the finest. The size has been
+    /// Copies the levels, with the field and the right side of the finest. The size has been
     /// [checked](Self::check).
     pub(crate) fn new(gpu: &Gpu, hierarchy: &Hierarchy) -> Result<GpuBox, GpuError> {
         let finest = &hierarchy.levels[0].operator;
         let device = &gpu.device;
         let stream = Stream::new(device)?;
         let smoothing = hierarchy.smoothing.clone();
-        let names = pass_kernels(&smoothing).into_iter().map(|pass| pass.name);
-        let others = [RESTRICT_RIGHT_SIDE, SQUARE, SOLVE_COARSEST];
-        kernels::compile_together(device, names.chain(others).chain(sums::KERNELS));
+        let of_points = finest.points.is_some();
+        let mut names = vec![RESTRICT_RIGHT_SIDE, SQUARE, SOLVE_COARSEST];
+        match of_points {
+            true => names.extend(points::KERNELS),
+            false => names.extend(pass_kernels(&smoothing).iter().map(|pass| pass.name)),
+        }
+        kernels::compile_together(device, names.into_iter().chain(sums::KERNELS));
         let mut levels: Vec<DeviceLevel> = Vec::new();
         for level in hierarchy.levels.iter().rev() {
             levels.push(DeviceLevel::new(&stream, level, levels.last())?);
@@ -99,7 +112,10 @@ impl GpuBox {
         levels[0].upload(&stream, &hierarchy.levels[0])?;
         let find = |name| kernels::find_plain(device, name);
         Ok(GpuBox {
-            passes: Passes::new(device, &smoothing)?,
+            passes: match of_points {
+                true => AllPasses::Points(PointKernels::new(device)?),
+                false => AllPasses::Lines(Passes::new(device, &smoothing)?),
+            },
             levels,
             bands,
             smoothing,
@@ -146,9 +162,11 @@ impl GpuBox {
                 start: START_CORRECTED,
                 omegas: &pre,
                 measured: None,
-                ..plan
+                restrict: false,
             };
             self.pass(rows, 0, &plan)?;
+            // Two launches take less time than one that does all.
+            self.resume(rows)?;
         }
         self.sum()
     }
@@ -195,6 +213,11 @@ impl GpuBox {
 
     /// The sum of squares of the field times its diagonal.
     pub(crate) fn square(&mut self) -> Result<Superaccumulator<f64>, GpuError> {
+        if let AllPasses::Points(kernels) = &self.passes {
+            kernels.square(&self.stream, &self.levels[0])?;
+            self.sums.publish(&self.stream, 1)?;
+            return self.sum();
+        }
         let arguments = self.levels[0].arguments();
         let chunks = (arguments.size[0] as usize).div_ceil(BOX_THREADS);
         let blocks = chunks * self.bands;
@@ -233,7 +256,13 @@ impl GpuBox {
         plan: &Plan<'_>,
     ) -> Result<(), GpuError> {
         let correction = self.levels[at + 1].field().address();
-        self.levels[at].pass(&self.stream, rows, &self.passes, plan, correction)
+        let (level, stream) = (&mut self.levels[at], &self.stream);
+        match &self.passes {
+            AllPasses::Lines(passes) => level.pass(stream, rows, passes, plan, correction),
+            AllPasses::Points(kernels) => {
+                level.pass_points(stream, rows, kernels, plan, correction)
+            }
+        }
     }
 
     /// What has been published. Waits for it.
@@ -243,6 +272,9 @@ impl GpuBox {
     }
 
     fn restrict_right_side(&self, at: usize) -> Result<(), GpuError> {
+        if let AllPasses::Points(kernels) = &self.passes {
+            return kernels.restrict_right_side(&self.stream, &self.levels[at]);
+        }
         let arguments = self.levels[at].arguments();
         let [across, rows, _] = arguments.coarse_size.map(|n| n as usize);
         let planes = (arguments.coarse_end - arguments.coarse_start) as usize;

@@ -25,6 +25,7 @@ say() { echo "peers: $*" >&2; }
 
 nvcc=${CUDA_HOME:+$CUDA_HOME/bin/nvcc}
 [ -n "$nvcc" ] && [ -x "$nvcc" ] || nvcc=$(command -v nvcc) || { say "no nvcc: set CUDA_HOME"; exit 2; }
+cuda=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
 arch=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d '. ')
 [ -n "$arch" ] || { say "no GPU"; exit 2; }
 
@@ -66,9 +67,15 @@ ebisu() {
         fault "EBISU: its coefficients are not where they were expected"
         return
     fi
-    "$nvcc" -O3 -std=c++17 "-arch=sm_$arch" -rdc=true -D_TIMER_ -DTRATEMPORAL -DEBISU "-I$code" "-I$code/2d5pt" \
-        -o "$work/ebisu.exe" "$code"/{jacobi-temporal-traditional.cu,jacobi-2d.cu,jacobi.driver.cpp} \
-        "$code"/2d5pt/jacobi_gold{,_gen}.cpp >&2 || { fault "EBISU does not build"; return; }
+    # What is not for the GPU has parts for nvcc that CUDA 13 does not know, and builds without them.
+    local flags=(-O3 -std=c++17 -D_TIMER_ -DTRATEMPORAL -DEBISU "-I$code" "-I$code/2d5pt") file
+    for file in jacobi.driver 2d5pt/jacobi_gold 2d5pt/jacobi_gold_gen; do
+        "${CXX:-g++}" "${flags[@]}" "-I$cuda/include" -c -o "$work/$(basename $file).o" "$code/$file.cpp" >&2 ||
+            { fault "EBISU does not build"; return; }
+    done
+    "$nvcc" "${flags[@]}" "-arch=sm_$arch" -rdc=true -o "$work/ebisu.exe" \
+        "$code"/jacobi-{temporal-traditional,2d}.cu "$work"/jacobi{.driver,_gold,_gold_gen}.o >&2 ||
+        { fault "EBISU does not build"; return; }
     local type flag ms
     for type in f64 f32; do
         flag=
@@ -96,7 +103,7 @@ an5d() {
     for type in f64 f32; do
         [ "$type" = f64 ] && folder=double || folder=float
         settings=$(awk -F, '$1 == "j2d5pt" { print $2 "-" $4 "-" $5 }' "$from/compiled/v100_$folder.csv")
-        # Its compiler takes half a minute for one.
+        # Five at most, side by side: one takes half a minute.
         for setting in $settings; do
             code=$from/compiled/$folder/j2d5pt-$setting
             [ -f "${code}_kernel.cu" ] || { say "AN5D $setting is not there ($type)"; continue; }
@@ -105,6 +112,7 @@ an5d() {
                 "$code"_{kernel,host}.cu
             if grep -q -E '/ *118|12\.1f' "$code"_{kernel,host}.cu; then
                 fault "AN5D: its coefficients are not where they were expected"
+                wait $(jobs -p)
                 return
             fi
             "$nvcc" -O3 --use_fast_math "-arch=sm_$arch" -Xcompiler -fopenmp "-DSB_TYPE=$folder" "-I$from" \
@@ -115,7 +123,10 @@ an5d() {
         best= best_ms=
         for setting in $settings; do
             code=$work/an5d-$type-$setting
-            [ -f "$code" ] || continue
+            if [ ! -f "$code" ]; then
+                [ -f "$from/compiled/$folder/j2d5pt-${setting}_kernel.cu" ] && fault "AN5D $setting does not build ($type)"
+                continue
+            fi
             # It prints the root mean square of what is wrong; values are up to 1000.
             if ! "$code" -s 2048 -t 72 -n 1 -c | awk '/RMS Error/ { good = $3 < 0.01 } END { exit !good }'; then
                 fault "AN5D $setting: another result than a CPU's ($type)"

@@ -245,6 +245,28 @@ def test_fill_and_poisson(library):
     assert np.array_equal(found.history, expected.history)
 
 
+@pytest.mark.parametrize("method", ["mg", "mgcg", "cg", "chebyshev"])
+def test_every_method_solves_planes_and_boxes(library, method):
+    how = {"method": method, "max_cycles": 4} if method.startswith("mg") else {"method": method, "max_sweeps": 9}
+    f, kappa = values((40, 50), np.float64), np.exp(values((40, 50), np.float64))
+    box, inside = values((20, 24, 30), np.float64), np.exp(values((20, 24, 30), np.float64))
+    fixed = np.zeros(box.shape, bool)
+    fixed[7, 8, 9] = True
+    for source, others, sides in [
+        (f, {}, {"left": "neumann"}),
+        (f, {"coefficient": kappa}, {"top": ("robin", 1.0, 2.0, 0.5)}),
+        (box, {}, {"front": "neumann"}),
+        (box, {"coefficient": inside, "fixed": fixed}, {"left": ("robin", 1.0, 2.0, 0.5)}),
+    ]:
+        on_gpu = {name: library.put(array) for name, array in others.items()}
+        with pytest.warns(cw.ConvergenceWarning):
+            found = cw.solve(source.shape, source=library.put(source), sides=sides, **on_gpu, **how)
+        with pytest.warns(cw.ConvergenceWarning):
+            expected = cw.solve(source.shape, source=source, sides=sides, **others, **how)
+        same(library.get(found.field), expected.field)
+        assert np.array_equal(found.history, expected.history)
+
+
 def test_bits_and_hash(library):
     a = values((100,), np.float32)
     assert cw.sha256(library.put(a)) == cw.sha256(a)

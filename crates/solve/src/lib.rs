@@ -13,8 +13,7 @@
 //! by put and signal; the norms of the T sweeps meet in one reduction. The grid is read and written in memory once per
 //! pass, not once per sweep.
 //!
-//! [`Method::Multigrid`] solves planes and boxes on CPUs and GPUs (boxes whose couplings differ from point to point on CPUs
-//! only) to a small residual in about ten cycles, whatever their size, mask and sides
+//! [`Method::Multigrid`] solves planes and boxes on CPUs and GPUs to a small residual in about ten cycles, whatever their size, mask and sides
 //! ([`Method::ConjugateGradients`] in fewer steps), and keeps the promise about bits: all it does to a cell is a fixed
 //! expression of cells around it, on every level, and its norms are sums as above. So do [`Method::Chebyshev`] and
 //! [`Method::PlainGradients`], which know the grid itself only.

@@ -489,7 +489,10 @@ fn other_methods_on_gpus_are_resumed_anywhere() {
         };
         for pes in [1, 3] {
             let name = format!("{:?}, {pes} PEs", options.method);
-            solve_on(gpu, &problem, &saving, pes);
+            let saved = solve_on(gpu, &problem, &saving, pes);
+            if matches!(options.method, Method::Automatic(_)) {
+                assert!(saved.gradients_from.is_some_and(|from| from < 6), "{name}");
+            }
             let found = solve_with(&problem, &resuming, 2);
             assert_same(&found, &straight, &format!("from GPUs, {name}"));
             solve_with(&problem, &saving, 2);

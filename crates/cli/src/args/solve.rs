@@ -24,18 +24,17 @@ Problems:
   FILE.toml  any of these, with a source, an initial field, fixed cells (see examples/)
 
 Methods:
-  mg         cycles of multigrid on CPUs, or with --backend cuda on one GPU or --pes N, until the
-             residual, relative to that of the first guess, is at most --stop residual=X: this is
-             the solution
-  jacobi     Jacobi sweeps on CPUs and GPUs, until the norm of a sweep's change is at most
+  mg         cycles of multigrid, until the residual, relative to that of the first guess, is at
+             most --stop residual=X: this is the solution
+  mgcg       conjugate gradients with such a cycle in each step, until the same
+  jacobi     Jacobi sweeps, until the norm of a sweep's change is at most
              --stop change=X; how far the solution still is, is estimated
   cg         conjugate gradients without cycles, and chebyshev, Chebyshev's iteration: planes and
-             boxes on CPUs, until the residual is as small as for mg, in sweeps that grow with the
-             grid
+             boxes, until the residual is as small as for mg, in sweeps that grow with the grid
   auto       jacobi for laplace1d, presets, and where an option of Jacobi sweeps is given
              (--tolerance, --max-sweeps, --norm, --sweeps-per-pass, --strategy, --resume of a
-             checkpoint of sweeps); else mg, and conjugate gradients with cycles, on CPUs, where
-             cycles are slow
+             checkpoint of sweeps); else mg, and mgcg where cycles are slow
+All run on CPUs, or with --backend cuda on one GPU or --pes N, and give the same bits.
 
 Boundaries (--boundary SIDE=KIND, SIDE one of left, right, top, bottom; of laplace3d also front
 and back):

@@ -13,13 +13,13 @@ pub enum MethodName {
     Auto,
     /// Jacobi sweeps, until a sweep changes little
     Jacobi,
-    /// Multigrid cycles on CPUs or GPUs, until the residual is small
+    /// Multigrid cycles, until the residual is small
     Mg,
     /// Conjugate gradients with such a cycle in each step: fewer steps where cycles alone are slow
     Mgcg,
-    /// Conjugate gradients without cycles, on CPUs
+    /// Conjugate gradients without cycles
     Cg,
-    /// Chebyshev's iteration, on CPUs, where enough cells are fixed that eigenvalues have a bound
+    /// Chebyshev's iteration, where enough cells are fixed that eigenvalues have a bound
     Chebyshev,
 }
 

@@ -9,7 +9,7 @@ namespace crosswarp {
 constexpr int level_pass_threads = 128;
 // Threads of a block of other kernels.
 constexpr int level_threads = 256;
-// Threads of a block where each has a column of some rows: few, for that not many are behind the last column.
+// Threads of a block where each has a column of some rows: few, so that few lie beyond the last column.
 constexpr int column_threads = 64;
 // Most relaxations of a launch.
 constexpr int most_steps = 4;

@@ -150,14 +150,14 @@ template <class Leaf> __device__ void prolong(const Leaf& leaf) {
         if (read(leaf.of.inverse + at) != 0.0) {
             for (int corner = 0; corner < 8; ++corner) {
                 if (corner & ~kind) continue;
-                // A row or column behind the last one wraps around or is not there.
+                // What is behind the last one of an axis wraps around or is not there. Rows that are not add nothing.
                 int column = i + (corner & 1), row = j + (corner >> 1 & 1), plane = k + (corner >> 2);
                 if (row == g.coarse_size[1]) {
                     if (!g.wraps[1]) continue;
                     row = 0;
                 }
+                const bool there = (column < g.coarse_size[0] || g.wraps[0]) && (plane < g.coarse_size[2] || g.wraps[2]);
                 if (plane == g.coarse_size[2]) plane = 0;
-                const bool there = column < g.coarse_size[0] || g.wraps[0];
                 if (column == g.coarse_size[0]) column = 0;
                 const double from = there ? g.correction[plane * g.coarse_plane + row * stride + column + 1] : 0.0;
                 if (kind == 0) {

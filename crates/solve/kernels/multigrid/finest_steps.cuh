@@ -38,7 +38,7 @@ struct leaf_of_plane {
             if (end == end_wrap) return to < 0 ? n - 1 : 0;
             return end == end_mirror ? min(max(at - step, 0), n - 1) : at;
         };
-        // Rows of other PEs that wrap around are where their numbers say.
+        // Rows of other PEs lie under their own numbers, wrapped around.
         const i64 row = y * g.pitch;
         neighbours<double> u;
         u.here = value(row + x);

@@ -67,7 +67,7 @@ __device__ inline void add_leaves(const level_pass<double>& g) {
             if (amount != 0) atomicAdd(words + of.limb + k, of.negative ? 0 - amount : amount);
         }
     }
-    // That there was any is enough: what it is, is the same for one and for many.
+    // One count is enough: a sum does not depend on how often.
 #pragma unroll
     for (int tracker = 0; tracker < trackers; ++tracker) {
         if (seen >> tracker & 1) atomicAdd(words + format::limbs + tracker, 1ull);

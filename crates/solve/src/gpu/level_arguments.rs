@@ -15,7 +15,7 @@ namespace crosswarp {
         pub(crate) PASS_THREADS: usize = "level_pass_threads": "int" = 128;
         /// Threads of a block of other kernels.
         pub(crate) LEVEL_THREADS: usize = "level_threads": "int" = 256;
-        /// Threads of a block where each has a column of some rows: few, for that not many are behind the last column.
+        /// Threads of a block where each has a column of some rows: few, so that few lie beyond the last column.
         pub(crate) COLUMN_THREADS: usize = "column_threads": "int" = 64;
         /// Most relaxations of a launch.
         pub(crate) MOST_STEPS: usize = "most_steps": "int" = 4;

@@ -103,18 +103,18 @@ pub enum Method {
     /// `Multigrid` else.
     Automatic(Cycles),
     /// Multigrid cycles; the tolerance is for the norm of the residual relative to that before the first cycle, and
-    /// `max_sweeps` is for cycles. On CPUs, or in two dimensions on GPUs.
+    /// `max_sweeps` is for cycles.
     Multigrid(Cycles),
     /// Conjugate gradients, each step with a multigrid cycle as its preconditioner; as `Multigrid` else. Fewer steps where
     /// cycles alone are slow, each at about twice the cost.
     ConjugateGradients(Cycles),
     /// Chebyshev's iteration: relaxations whose weights follow from bounds of the eigenvalues that are known beforehand. Its
     /// steps grow with the number of points along an axis, and each costs about what a Jacobi sweep does. The tolerance is
-    /// for the residual as of `Multigrid`, and `max_sweeps` is for steps. On CPUs, in two and three dimensions, where a
+    /// for the residual as of `Multigrid`, and `max_sweeps` is for steps. In two and three dimensions, where a
     /// side is fixed, fixed cells are in every line along an axis, or nothing is fixed at all.
     Chebyshev,
     /// Conjugate gradients without any preconditioner: about as many steps as `Chebyshev`, for any problem, each with two
-    /// sums over all PEs. On CPUs; else as that.
+    /// sums over all PEs. Else as that.
     PlainGradients,
 }
 

@@ -20,7 +20,7 @@ use crate::field::storage::Field;
 use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
-use crate::method::options::Options;
+use crate::method::options::{Method, Options};
 use crate::pes::agree::all_ready_by;
 use crate::pes::reduction::Reduction;
 
@@ -208,16 +208,8 @@ impl Solver<'_, Hierarchy<f32>> {
                 all_ready_by(&self.reduction, made)?
             }
         };
-        let gpu = match self.gpu.take() {
-            Some(cycles) => {
-                let made = PlaneGradients::of_cycles(cycles).and_then(|gpu| {
-                    fields.give(&gpu, begun)?;
-                    Ok(gpu)
-                });
-                Some(all_ready_by(&self.reduction, made)?)
-            }
-            None => None,
-        };
+        let may_leave = matches!(options.method, Method::Automatic(_));
+        let gpu = self.steps_on_gpu(u, &fields, begun, may_leave)?;
         let mut steps = OnPlane {
             solver: self,
             u,
@@ -228,6 +220,37 @@ impl Solver<'_, Hierarchy<f32>> {
         };
         iterate(&mut steps, begun, ended, options, observer)?;
         Ok(steps.fetch()?)
+    }
+
+    /// Goes on with the GPU that has the levels; `u` has the field then only if that has no room, where one `may_leave` it,
+    /// and there is none. Collective.
+    fn steps_on_gpu(
+        &mut self,
+        u: &mut Field<f64>,
+        fields: &Gradients,
+        begun: bool,
+        may_leave: bool,
+    ) -> Result<Option<PlaneGradients>, SolveError> {
+        let Some(cycles) = self.gpu.take() else {
+            return Ok(None);
+        };
+        let (made, ready) = match PlaneGradients::of_cycles(cycles) {
+            Ok(gpu) => {
+                let given = fields.give(&gpu, begun);
+                (Ok(gpu), given)
+            }
+            Err(failed) => {
+                let (cycles, error) = *failed;
+                (Err(cycles), Err(error))
+            }
+        };
+        match (all_ready_by(&self.reduction, ready), made) {
+            (Ok(()), Ok(gpu)) => return Ok(Some(gpu)),
+            (Err(error), _) if !may_leave => return Err(error.into()),
+            (_, Ok(gpu)) => gpu.save(Part::U, u)?,
+            (_, Err(cycles)) => cycles.save(u)?,
+        }
+        Ok(None)
     }
 }
 
@@ -323,10 +346,11 @@ impl PreconditionedSteps for OnPlane<'_, '_> {
             let sum = gpu.curve(&mut self.solver.rows)?;
             return Ok(-self.solver.total_of([sum], false)?.0[0]);
         }
-        // The residual of nothing on the right is −Ap.
         let Gradients { p, q, .. } = &mut self.fields;
-        self.solver.residual(p, None, q)?;
-        Ok(-self.solver.product(p, q)?)
+        let [mut sum] = self.solver.sums();
+        let (top, rows) = (&mut self.solver.levels.top, &mut self.solver.rows);
+        top.negative_product(rows, p, q, &mut sum)?;
+        Ok(-self.solver.total([sum], false)?.0[0])
     }
 
     fn descend(&mut self, alpha: f64, interrupted: bool) -> Result<([f64; 2], bool), GpuError> {

@@ -11,7 +11,7 @@ use crate::field::band::Band;
 use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
-use crate::method::options::Options;
+use crate::method::options::{Method, Options};
 use crate::pes::agree::all_ready_by;
 
 impl<F: Real> Solver<'_, F, Hierarchy> {
@@ -32,16 +32,8 @@ impl<F: Real> Solver<'_, F, Hierarchy> {
                 all_ready_by(&self.reduction, made)?
             }
         };
-        let gpu = match self.gpu.take() {
-            Some(levels) => {
-                let made = BoxGradients::of_levels(levels).and_then(|gpu| {
-                    fields.give(&gpu, begun)?;
-                    Ok(gpu)
-                });
-                Some(all_ready_by(&self.reduction, made)?)
-            }
-            None => None,
-        };
+        let may_leave = matches!(options.method, Method::Automatic(_));
+        let gpu = self.steps_on_gpu(&fields, begun, may_leave)?;
         let mut steps = InBox {
             solver: self,
             fields,
@@ -50,6 +42,36 @@ impl<F: Real> Solver<'_, F, Hierarchy> {
         };
         gradients::iterate(&mut steps, begun, ended, options, observer)?;
         Ok(steps.fetch()?)
+    }
+
+    /// As that of a plane. Collective.
+    fn steps_on_gpu(
+        &mut self,
+        fields: &Gradients,
+        begun: bool,
+        may_leave: bool,
+    ) -> Result<Option<BoxGradients>, SolveError> {
+        let Some(levels) = self.gpu.take() else {
+            return Ok(None);
+        };
+        let (made, ready) = match BoxGradients::of_levels(levels) {
+            Ok(gpu) => {
+                let given = fields.give(&gpu, begun);
+                (Ok(gpu), given)
+            }
+            Err(failed) => {
+                let (levels, error) = *failed;
+                (Err(levels), Err(error))
+            }
+        };
+        let top = self.levels.top_mut();
+        match (all_ready_by(&self.reduction, ready), made) {
+            (Ok(()), Ok(gpu)) => return Ok(Some(gpu)),
+            (Err(error), _) if !may_leave => return Err(error.into()),
+            (_, Ok(gpu)) => gpu.save_field(top)?,
+            (_, Err(levels)) => levels.save(top)?,
+        }
+        Ok(None)
     }
 }
 

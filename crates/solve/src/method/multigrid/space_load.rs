@@ -7,7 +7,7 @@ use crate::engine::cpu::multigrid::shape::Shape;
 use crate::engine::cpu::multigrid::space::level::{DEPTH, Level};
 use crate::engine::cpu::multigrid::space::line::Line;
 use crate::engine::cpu::multigrid::space::points::{ALONG_AXES, Points};
-use crate::engine::cpu::multigrid::space::side_by_side::side_by_side;
+use crate::engine::cpu::multigrid::space::side_by_side::{at_once, side_by_side};
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 use crate::problem::ProblemError;
@@ -230,8 +230,8 @@ fn planes(shape: &Shape, stored: std::ops::Range<isize>) -> impl Iterator<Item =
     there.map(move |z| (z, z.rem_euclid(len) as usize))
 }
 
-/// Planes that a thread makes one after the other: it reads those beside them, too.
-const RUN: usize = 16;
+/// Planes that a thread makes one after the other, at most: it reads those beside them, too.
+const RUN: usize = 8;
 
 /// The operator, times 2^−e as `scale` says, made by `threads`.
 pub(super) fn points<F: Real>(
@@ -250,8 +250,10 @@ pub(super) fn points<F: Real>(
             take_plane(&mut points, at, &window.couplings(z));
         }
     } else {
-        for some in all.chunks(RUN * threads) {
-            let runs: Vec<&[(isize, usize)]> = some.chunks(RUN).collect();
+        let bytes = size_of::<f64>() * shape.x.len * (ALONG_AXES + 1);
+        let run = (at_once(threads, bytes) / threads).clamp(1, RUN);
+        for some in all.chunks(run * threads) {
+            let runs: Vec<&[(isize, usize)]> = some.chunks(run).collect();
             let made = side_by_side(threads, &runs, |run| {
                 let mut window = window();
                 let made = run.iter().map(|&(_, z)| window.couplings(z));

@@ -31,7 +31,7 @@ pub(crate) struct Ended {
     pub inner: f64,
     /// The number of cycles after which conjugate gradients were taken.
     pub gradients_from: Option<usize>,
-    /// Whether a GPU was given the levels, to make the cycles.
+    /// Whether a GPU was given what the method has of the grid, to make its steps.
     pub on_gpu: bool,
     /// By how much more rounding leaves than that of one step, where steps carry it along.
     pub carried: Option<f64>,

@@ -26,7 +26,7 @@ use self::level::{
     DeviceLevel, PassKernel, Plan, coarse_kernels, finest_kernels, preconditioning_kernels,
 };
 use self::small::Small;
-use self::steps::Preconditioner;
+use self::steps::{Made, Part, PlaneGradients, Preconditioner};
 use self::storage::{DeviceField, DeviceTable, Stored, pitch_of};
 use self::sums::LeafSums;
 use crate::engine::cpu::multigrid::cycle::power_of_two;
@@ -388,6 +388,32 @@ impl GpuCycles {
         let correction = self.levels[at + 1].level.field().address();
         let level = &mut self.levels[at].level;
         level.pass(&self.stream, rows, plan, correction)
+    }
+}
+
+impl PlaneGradients {
+    /// Goes on from the field of `cycles`; gives them back if there is no room.
+    pub(crate) fn of_cycles(mut cycles: GpuCycles) -> Result<Self, Box<(GpuCycles, GpuError)>> {
+        let made = (|| {
+            cycles.prepare_to_precondition()?;
+            let shape = cycles.finest.shape.clone();
+            let made = Made {
+                arguments: cycles.finest.arguments(),
+                leaves: (shape.x.len, cycles.equations.bands.clone()),
+                shape,
+                inverse: cycles.inverse,
+                stream: cycles.stream.clone(),
+            };
+            Ok((made.field()?, made.room()?))
+        })();
+        let (z, room) = match made {
+            Ok(made) => made,
+            Err(error) => return Err(Box::new((cycles, error))),
+        };
+        let u = cycles.finest.replace_field(z);
+        let steps = room.with(cycles, u);
+        let r = steps.address(Part::R);
+        Ok(steps.changing(|cycles| cycles.finest.set_right_side(r)))
     }
 }
 

@@ -4,12 +4,14 @@
 //! The fields stay in the GPU's memory. After each step the host reads its sums, and decides.
 #![allow(unsafe_code)] // Launches of kernels.
 
+use std::ops::Range;
+
 use bytemuck::Pod;
 use crosswarp_cuda::{ByValue, Function, Launch, Stream};
 use crosswarp_prim::Superaccumulator;
 
 use super::equations::DeviceEquations;
-use super::space::level::DeviceLevel as DeviceBox;
+use super::space::level::DeviceOperator;
 use super::space::{GpuBox, bands_of};
 use super::storage::{DeviceField, Stored};
 use super::sums::{self, LeafSums};
@@ -136,36 +138,43 @@ pub(crate) struct GpuSteps<A, K> {
 /// On the finest level of a plane, without others.
 pub(crate) type PlaneSteps = GpuSteps<LevelPass, DeviceEquations>;
 /// The same of a box.
-pub(crate) type BoxSteps = GpuSteps<BoxPass, DeviceBox>;
+pub(crate) type BoxSteps = GpuSteps<BoxPass, DeviceOperator>;
 /// With the levels of a plane, whose finest one has z for its field and r on the right.
 pub(crate) type PlaneGradients = GpuSteps<LevelPass, GpuCycles>;
 /// The same of a box.
 pub(crate) type BoxGradients = GpuSteps<BoxPass, GpuBox>;
 
 /// What is known of a level before there are fields.
-struct Made<A, K> {
-    arguments: A,
-    kept: K,
-    shape: Shape,
+pub(super) struct Made<A> {
+    pub arguments: A,
+    pub shape: Shape,
     /// Columns, and rows of leaves.
-    leaves: (usize, std::ops::Range<usize>),
-    inverse: f64,
-    stream: Stream,
+    pub leaves: (usize, Range<usize>),
+    /// See [`GpuSteps`].
+    pub inverse: f64,
+    pub stream: Stream,
 }
 
-impl<A: FinestPass, K> GpuSteps<A, K> {
-    /// `u`: the field, if it is on the GPU already; the others are zero.
-    fn of(made: Made<A, K>, u: Option<DeviceField<f64>>) -> Result<Self, GpuError> {
-        let Made {
-            arguments,
-            kept,
-            shape,
-            leaves: (columns, bands),
-            inverse,
-            stream,
-        } = made;
-        let device = stream.device();
-        let names = arguments.kernels();
+/// Fields but for u, kernels and room for sums.
+pub(super) struct Room<A> {
+    made: Made<A>,
+    /// r, p and q.
+    fields: [DeviceField<f64>; 3],
+    kernels: Kernels,
+    sums: LeafSums,
+}
+
+impl<A: FinestPass> Made<A> {
+    /// A field of the level, all zero.
+    pub fn field(&self) -> Result<DeviceField<f64>, GpuError> {
+        let shape = &self.shape;
+        DeviceField::new(&self.stream, shape.x.len, &Stored::of(shape))
+    }
+
+    /// Takes all that steps need but for u: nothing can fail then.
+    pub fn room(self) -> Result<Room<A>, GpuError> {
+        let device = self.stream.device();
+        let names = self.arguments.kernels();
         kernels::compile_together(device, names.into_iter().chain(sums::KERNELS));
         let find = |name| kernels::find_plain(device, name);
         let [measure, residual, curve, multiply, descend, turn, chebyshev] = names;
@@ -178,22 +187,50 @@ impl<A: FinestPass, K> GpuSteps<A, K> {
             turn: find(turn)?,
             chebyshev: find(chebyshev)?,
         };
-        let blocks = columns.div_ceil(COLUMN_THREADS) * bands.len();
-        let sums = LeafSums::new(&stream, columns, bands, MOST_SUMS)?;
-        let stored = Stored::of(&shape);
-        let field = || DeviceField::new(&stream, shape.x.len, &stored);
-        let u = u.map_or_else(field, Ok)?;
-        Ok(GpuSteps {
-            arguments: arguments.measuring_to(sums.place()),
-            fields: [u, field()?, field()?, field()?],
-            kept,
-            shape,
-            blocks,
+        let (columns, bands) = self.leaves.clone();
+        Ok(Room {
+            fields: [self.field()?, self.field()?, self.field()?],
+            sums: LeafSums::new(&self.stream, columns, bands, MOST_SUMS)?,
+            kernels,
+            made: self,
+        })
+    }
+}
+
+impl<A: FinestPass> Room<A> {
+    /// With `u`, and what else is needed.
+    pub fn with<K>(self, kept: K, u: DeviceField<f64>) -> GpuSteps<A, K> {
+        let Room {
+            made,
+            fields: [r, p, q],
             kernels,
             sums,
-            inverse,
-            stream,
-        })
+        } = self;
+        let (columns, bands) = made.leaves;
+        GpuSteps {
+            arguments: made.arguments.measuring_to(sums.place()),
+            kept,
+            shape: made.shape,
+            blocks: columns.div_ceil(COLUMN_THREADS) * bands.len(),
+            fields: [u, r, p, q],
+            kernels,
+            sums,
+            inverse: made.inverse,
+            stream: made.stream,
+        }
+    }
+}
+
+impl<A: FinestPass, K> GpuSteps<A, K> {
+    /// Changes what is kept.
+    pub(super) fn changing(mut self, change: impl FnOnce(&mut K)) -> Self {
+        change(&mut self.kept);
+        self
+    }
+
+    /// Where a field is.
+    pub(super) fn address(&self, part: Part) -> u64 {
+        self.field(part).address()
     }
 
     fn field(&self, part: Part) -> &DeviceField<f64> {
@@ -359,11 +396,11 @@ impl PlaneSteps {
             arguments: equations.arguments,
             shape: finest.shape.clone(),
             leaves: (finest.shape.x.len, equations.bands.clone()),
-            kept: equations,
             inverse: same_inverse(finest),
             stream,
         };
-        let steps = GpuSteps::of(made, None)?;
+        let field = made.field()?;
+        let steps = made.room()?.with(equations, field);
         steps.load(Part::U, u)?;
         Ok(steps)
     }
@@ -374,18 +411,18 @@ impl BoxSteps {
     /// [checked](GpuBox::check).
     pub fn of_box(gpu: &Gpu, level: &Level) -> Result<Self, GpuError> {
         let stream = Stream::new(&gpu.device)?;
-        let on_device = DeviceBox::new(&stream, level, None)?;
+        let on_device = DeviceOperator::new(&stream, level, None)?;
         on_device.load_right_side(&stream, level)?;
         let operator = &level.operator;
         let made = Made {
             arguments: on_device.arguments(),
             shape: operator.shape.clone(),
             leaves: (operator.lines[0].axis.len, 0..bands_of(operator)),
-            kept: on_device,
             inverse: 1.0,
             stream,
         };
-        let steps = GpuSteps::of(made, None)?;
+        let field = made.field()?;
+        let steps = made.room()?.with(on_device, field);
         steps.load(Part::U, &level.u)?;
         Ok(steps)
     }
@@ -423,49 +460,5 @@ impl<A: FinestPass, K: Preconditioner> GpuSteps<A, K> {
     /// ⟨z, `part`⟩.
     pub fn product_of_correction(&self, part: Part) -> Result<Superaccumulator<f64>, GpuError> {
         self.product_of(self.kept.correction(), self.field(part).address())
-    }
-}
-
-impl PlaneGradients {
-    /// Goes on from the field of `cycles`.
-    pub fn of_cycles(mut cycles: GpuCycles) -> Result<Self, GpuError> {
-        cycles.prepare_to_precondition()?;
-        let shape = cycles.finest.shape.clone();
-        let z = DeviceField::new(&cycles.stream, shape.x.len, &Stored::of(&shape))?;
-        let u = cycles.finest.replace_field(z);
-        let made = Made {
-            arguments: cycles.finest.arguments(),
-            leaves: (shape.x.len, cycles.equations.bands.clone()),
-            shape,
-            inverse: cycles.inverse,
-            stream: cycles.stream.clone(),
-            kept: cycles,
-        };
-        let mut steps = GpuSteps::of(made, Some(u))?;
-        let r = steps.field(Part::R).address();
-        steps.kept.finest.set_right_side(r);
-        Ok(steps)
-    }
-}
-
-impl BoxGradients {
-    /// Goes on from the field of `levels`.
-    pub fn of_levels(mut levels: GpuBox) -> Result<Self, GpuError> {
-        let finest = &mut levels.levels[0];
-        let shape = finest.shape.clone();
-        let z = DeviceField::new(&levels.stream, shape.x.len, &Stored::of(&shape))?;
-        let u = finest.replace_field(z);
-        let made = Made {
-            arguments: finest.arguments(),
-            leaves: (finest.arguments().size[0] as usize, 0..levels.bands),
-            shape,
-            inverse: 1.0,
-            stream: levels.stream.clone(),
-            kept: levels,
-        };
-        let mut steps = GpuSteps::of(made, Some(u))?;
-        let r = steps.field(Part::R).address();
-        steps.kept.levels[0].set_right_side(r);
-        Ok(steps)
     }
 }

@@ -6,10 +6,11 @@
 //! excess and right side.
 
 use std::io;
+use std::ops::Range;
 
 use super::around::Around;
 use super::line::Line;
-use super::side_by_side::side_by_side;
+use super::side_by_side::{at_once, side_by_side};
 use crate::engine::cpu::multigrid::dense::Dense;
 use crate::engine::cpu::multigrid::shape::Shape;
 use crate::field::storage::Field;
@@ -51,6 +52,55 @@ pub(crate) struct Points {
     pub inverse: Field<f64>,
 }
 
+/// Some planes of couplings and excess.
+pub(crate) struct Nearby<'a> {
+    points: &'a Points,
+    first: isize,
+    /// By planes: each part, then the excess; empty where there is no plane.
+    rows: Vec<&'a [f64]>,
+}
+
+impl Nearby<'_> {
+    #[inline(always)]
+    fn row(&self, z: isize, field: usize) -> &[f64] {
+        let fields = self.points.parts.len() + 1;
+        self.rows[(z - self.first) as usize * fields + field]
+    }
+
+    /// The coupling of the point at column `x`, row `y`, plane `z`, which may lie beyond an end of an axis that wraps, to
+    /// the one a step away.
+    #[inline(always)]
+    pub fn coupling(&self, [x, y, z]: [isize; 3], step: Step, part: usize, forward: bool) -> f64 {
+        let points = self.points;
+        let [dx, dy, dz] = if forward { [0; 3] } else { step };
+        let inside = |at: isize, len: usize, wraps: bool| match wraps {
+            true => Some(at.rem_euclid(len as isize) as usize),
+            false => (0..len as isize).contains(&at).then_some(at as usize),
+        };
+        let x = inside(x - dx, points.nx, points.wraps[0]);
+        let y = inside(y - dy, points.ny, points.wraps[1]);
+        let row = self.row(z - dz, part);
+        match (x, y) {
+            (Some(x), Some(y)) if !row.is_empty() => row[points.at(x, y)],
+            _ => 0.0,
+        }
+    }
+
+    /// The excess of a point, as [`coupling`](Self::coupling) has it.
+    #[inline(always)]
+    pub fn excess_of(&self, [x, y, z]: [isize; 3]) -> f64 {
+        let points = self.points;
+        let x = x.rem_euclid(points.nx as isize) as usize;
+        let y = y.rem_euclid(points.ny as isize) as usize;
+        self.row(z, points.parts.len())[points.at(x, y)]
+    }
+
+    /// How many parts there are.
+    pub fn parts(&self) -> usize {
+        self.points.parts.len()
+    }
+}
+
 impl Points {
     /// All zero, for the planes `depth` around the own ones.
     pub fn new(lines: &[Line; 3], shape: &Shape, parts: usize, depth: usize) -> io::Result<Points> {
@@ -87,32 +137,22 @@ impl Points {
         }
     }
 
-    /// The coupling of the point at column `x`, row `y`, plane `z`, which may lie beyond an end of an axis that wraps, to
-    /// the one a step away.
-    #[inline(always)]
-    pub fn coupling(&self, [x, y, z]: [isize; 3], step: Step, part: usize, forward: bool) -> f64 {
-        let [dx, dy, dz] = if forward { [0; 3] } else { step };
-        let inside = |at: isize, len: usize, wraps: bool| match wraps {
-            true => Some(at.rem_euclid(len as isize) as usize),
-            false => (0..len as isize).contains(&at).then_some(at as usize),
-        };
-        let x = inside(x - dx, self.nx, self.wraps[0]);
-        let y = inside(y - dy, self.ny, self.wraps[1]);
-        let field = &self.parts[part];
-        match (x, y) {
-            (Some(x), Some(y)) if self.shape.y.has(z - dz) && field.rows().contains(&(z - dz)) => {
-                field.row(z - dz)[self.at(x, y)]
+    /// The planes `planes`, as far as there are such and they are stored, to look things up in.
+    pub fn near(&self, planes: Range<isize>) -> Nearby<'_> {
+        fn row<'f>(points: &Points, field: &'f Field<f64>, z: isize) -> &'f [f64] {
+            match points.shape.y.has(z) && field.rows().contains(&z) {
+                true => field.row(z),
+                false => &[],
             }
-            _ => 0.0,
         }
-    }
-
-    /// The excess of a point, as [`coupling`](Self::coupling) has it.
-    #[inline(always)]
-    pub fn excess_of(&self, [x, y, z]: [isize; 3]) -> f64 {
-        let x = x.rem_euclid(self.nx as isize) as usize;
-        let y = y.rem_euclid(self.ny as isize) as usize;
-        self.excess.row(z)[self.at(x, y)]
+        let fields = || self.parts.iter().chain([&self.excess]);
+        Nearby {
+            points: self,
+            first: planes.start,
+            rows: planes
+                .flat_map(|z| fields().map(move |field| row(self, field, z)))
+                .collect(),
+        }
     }
 
     /// Copies the points beyond both ends of the rows of plane `z`.
@@ -133,9 +173,12 @@ impl Points {
         for &z in &planes {
             self.beyond(z);
         }
-        let made = side_by_side(threads, &planes, |z| self.inverse_of(z));
-        for (z, made) in planes.into_iter().zip(made) {
-            self.inverse.row_mut(z).copy_from_slice(&made);
+        let bytes = size_of::<f64>() * self.shape.x.len;
+        for some in planes.chunks(at_once(threads, bytes)) {
+            let made = side_by_side(threads, some, |z| self.inverse_of(z));
+            for (&z, made) in some.iter().zip(made) {
+                self.inverse.row_mut(z).copy_from_slice(&made);
+            }
         }
     }
 
@@ -258,7 +301,7 @@ impl Points {
     }
 
     /// Points that have an equation, in planes `planes`.
-    pub fn count_free(&self, planes: std::ops::Range<isize>) -> u64 {
+    pub fn count_free(&self, planes: Range<isize>) -> u64 {
         let free = |z: isize| {
             let plane = self.inverse.row(z);
             let inner = (0..self.ny).flat_map(|y| &plane[self.at(0, y)..][..self.nx]);

@@ -10,8 +10,8 @@ use std::io;
 use std::ops::Range;
 
 use super::line::Line;
-use super::points::{Points, STEPS, Step};
-use super::side_by_side::side_by_side;
+use super::points::{Nearby, Points, STEPS, Step};
+use super::side_by_side::{at_once, side_by_side};
 use crate::engine::cpu::multigrid::shape::{Axis, Shape};
 use crate::field::storage::Field;
 
@@ -30,17 +30,31 @@ pub(crate) struct PointWeights {
     made: Range<isize>,
 }
 
-/// The bits of `corner` at the axes of `kind`, next to each other.
+/// The bits of each corner at the axes of a kind, next to each other: the number of its weight.
+const NUMBERS: [[usize; 8]; 8] = {
+    let mut numbers = [[0; 8]; 8];
+    let mut kind = 0;
+    while kind < 8 {
+        let mut corner = 0;
+        while corner < 8 {
+            let (mut place, mut axis) = (0, 0);
+            while axis < 3 {
+                if kind >> axis & 1 == 1 {
+                    numbers[kind][corner] |= (corner >> axis & 1) << place;
+                    place += 1;
+                }
+                axis += 1;
+            }
+            corner += 1;
+        }
+        kind += 1;
+    }
+    numbers
+};
+
 #[inline(always)]
 fn number(kind: usize, corner: usize) -> usize {
-    let (mut number, mut place) = (0, 0);
-    for axis in 0..3 {
-        if kind >> axis & 1 == 1 {
-            number |= (corner >> axis & 1) << place;
-            place += 1;
-        }
-    }
-    number
+    NUMBERS[kind][corner]
 }
 
 #[inline(always)]
@@ -57,9 +71,9 @@ fn share(part: f64, all: f64) -> f64 {
 struct Star([[[f64; 3]; 3]; 3]);
 
 impl Star {
-    fn of(operator: &Points, point: [isize; 3]) -> Star {
+    fn of(operator: &Nearby<'_>, point: [isize; 3]) -> Star {
         let mut star = Star([[[0.0; 3]; 3]; 3]);
-        for (part, &step) in STEPS[..operator.parts.len()].iter().enumerate() {
+        for (part, &step) in STEPS[..operator.parts()].iter().enumerate() {
             *star.at_mut(step) = operator.coupling(point, step, part, true);
             let back = step.map(|d| -d);
             *star.at_mut(back) = operator.coupling(point, step, part, false);
@@ -132,12 +146,15 @@ impl PointWeights {
             let items: Vec<(usize, isize)> = kinds
                 .flat_map(|kind| made.clone().map(move |k| (kind, k)))
                 .collect();
-            let planes = side_by_side(threads, &items, |(kind, k)| {
-                weights.plane_of(operator, kind, k)
-            });
-            for ((kind, k), corners) in items.into_iter().zip(planes) {
-                for (field, plane) in weights.weights[FIRST[kind]..].iter_mut().zip(corners) {
-                    field.row_mut(k).copy_from_slice(&plane);
+            let bytes = (size_of::<f64>() * shape.x.len) << between;
+            for some in items.chunks(at_once(threads, bytes)) {
+                let planes = side_by_side(threads, some, |(kind, k)| {
+                    weights.plane_of(operator, kind, k)
+                });
+                for (&(kind, k), corners) in some.iter().zip(planes) {
+                    for (field, plane) in weights.weights[FIRST[kind]..].iter_mut().zip(corners) {
+                        field.row_mut(k).copy_from_slice(&plane);
+                    }
                 }
             }
         }
@@ -149,20 +166,16 @@ impl PointWeights {
         j * (self.coarse[0].len + 2) + 1 + i
     }
 
-    /// Weight `corner` of the point of `kind` at coarse point (i, j, k), which may lie beyond an end of the grid.
-    #[inline(always)]
-    fn weight(&self, kind: usize, [i, j, k]: [isize; 3], corner: usize) -> f64 {
-        let inside = |at: isize, axis: Axis| match axis.wraps {
-            true => Some(at.rem_euclid(axis.len as isize) as usize),
-            false => (0..axis.len as isize).contains(&at).then_some(at as usize),
+    /// The coarse planes `k` − 1 to `k` + 1.
+    fn near(&self, k: isize) -> NearbyWeights<'_> {
+        let row = |field: usize, k: isize| match self.made.contains(&k) {
+            true => self.weights[field].row(k),
+            false => &[],
         };
-        let [x, y, _] = self.coarse;
-        match (inside(i, x), inside(j, y)) {
-            (Some(i), Some(j)) if self.made.contains(&k) => {
-                let at = self.at(i, j);
-                self.weights[FIRST[kind] + number(kind, corner)].row(k)[at]
-            }
-            _ => 0.0,
+        NearbyWeights {
+            of: self,
+            first: k - 1,
+            rows: [k - 1, k, k + 1].map(|k| std::array::from_fn(|field| row(field, k))),
         }
     }
 
@@ -176,6 +189,9 @@ impl PointWeights {
         }
         let [columns, rows] = [0, 1].map(|axis: usize| self.coarse[axis].len);
         let mut planes = vec![vec![0.0; (columns + 2) * rows]; 1 << kind.count_ones()];
+        let weights = self.near(k);
+        let fine = z.fine_of(k) + odd(2);
+        let operator = operator.near(fine - 1..fine + 2);
         for j in 0..rows as isize {
             if odd(1) == 1 && !y.has_between(j) {
                 continue;
@@ -184,61 +200,13 @@ impl PointWeights {
                 if odd(0) == 1 && !x.has_between(i) {
                     continue;
                 }
-                let point = [2 * i + odd(0), 2 * j + odd(1), z.fine_of(k) + odd(2)];
-                let star = Star::of(operator, point);
+                let point = [2 * i + odd(0), 2 * j + odd(1), fine];
+                let star = Star::of(&operator, point);
                 let excess = positive(operator.excess_of(point));
-                self.make_point(kind, [i, j, k], &star, excess, &mut planes);
+                weights.make_point(kind, [i, j, k], &star, excess, &mut planes);
             }
         }
         planes
-    }
-
-    fn make_point(
-        &self,
-        kind: usize,
-        base: [isize; 3],
-        star: &Star,
-        excess: f64,
-        planes: &mut [Vec<f64>],
-    ) {
-        let steps = |axis: usize| if kind >> axis & 1 == 1 { -1..=1 } else { 0..=0 };
-        // The sum of all couplings along the point's own axes.
-        let mut all = 0.0;
-        for dz in steps(2) {
-            for dy in steps(1) {
-                for dx in steps(0) {
-                    if [dx, dy, dz] != [0; 3] {
-                        all += star.sum(kind, [dx, dy, dz]);
-                    }
-                }
-            }
-        }
-        all += part_of_excess(kind, star) * excess;
-        for corner in (0..8usize).filter(|corner| corner & !kind == 0) {
-            // Along each own axis one may go towards the corner, or stay: then the neighbour is a point amid fewer.
-            let towards = |axis: usize| if corner >> axis & 1 == 1 { 1 } else { -1 };
-            let mut part = 0.0;
-            for stays in (0..kind).filter(|stays| stays & !kind == 0) {
-                let mut step = [0; 3];
-                let mut of = base;
-                for axis in 0..3 {
-                    if kind >> axis & 1 == 1 && stays >> axis & 1 == 0 {
-                        step[axis] = towards(axis);
-                        of[axis] += isize::from(corner >> axis & 1 == 1);
-                    }
-                }
-                let coupling = star.sum(kind, step);
-                if coupling == 0.0 {
-                    continue;
-                }
-                part += match stays {
-                    0 => coupling,
-                    stays => coupling * self.weight(stays, of, corner & stays),
-                };
-            }
-            let at = self.at(base[0] as usize, base[1] as usize);
-            planes[number(kind, corner)][at] = share(part, all);
-        }
     }
 
     /// Whether there are points between coarse point `at` of an axis and those beside it.
@@ -259,112 +227,29 @@ impl PointWeights {
     ) {
         let [columns, rows] = [0, 1].map(|axis: usize| self.coarse[axis].len);
         let planes: Vec<isize> = planes.collect();
-        let made = side_by_side(threads, &planes, |k| {
+        let make = |k| {
+            let centre = self.fine[2].fine_of(k);
+            let (weights, operator) = (self.near(k), operator.near(centre - 2..centre + 3));
             let mut fields = vec![vec![0.0; (columns + 2) * rows]; STEPS.len() + 1];
             for j in 0..rows {
                 for i in 0..columns {
                     let of = [i as isize, j as isize, k];
-                    let (parts, excess) = self.product_at(operator, of);
+                    let (parts, excess) = weights.product_at(&operator, of);
                     for (field, part) in fields.iter_mut().zip(parts.into_iter().chain([excess])) {
                         field[self.at(i, j)] = part;
                     }
                 }
             }
             fields
-        });
-        for (k, made) in planes.into_iter().zip(made) {
-            for (field, made) in out.parts.iter_mut().chain([&mut out.excess]).zip(made) {
-                field.row_mut(k).copy_from_slice(&made);
-            }
-        }
-    }
-
-    /// The couplings and the excess of coarse point `of`.
-    fn product_at(&self, operator: &Points, of: [isize; 3]) -> ([f64; STEPS.len()], f64) {
-        let along: [Neighbours; 3] = std::array::from_fn(|axis| self.places(axis, of[axis]));
-        let centre = [2 * of[0], 2 * of[1], self.fine[2].fine_of(of[2])];
-        let mut parents = [const { None::<Parents> }; 125];
-        let number = |[px, py, pz]: Step| (((pz + 2) * 5 + py + 2) * 5 + px + 2) as usize;
-        let mut parts = [0.0; 27];
-        let (mut excess, mut size) = (0.0, 0.0);
-        let range = |axis: usize| -isize::from(along[axis].before)..=isize::from(along[axis].after);
-        for pz in range(2) {
-            for py in range(1) {
-                for px in range(0) {
-                    let place = [px, py, pz];
-                    let here = parents[number(place)]
-                        .get_or_insert_with(|| self.parents(of, place))
-                        .clone();
-                    let own = here.weight_of([0; 3]);
-                    if own == 0.0 {
-                        continue;
-                    }
-                    let point: [isize; 3] =
-                        std::array::from_fn(|axis| centre[axis] + along[axis].step(place[axis]));
-                    let own_excess = operator.excess_of(point);
-                    let (mut diagonal, mut of_one) = (own_excess, own_excess * here.one);
-                    for (part, &step) in STEPS[..operator.parts.len()].iter().enumerate() {
-                        for forward in [true, false] {
-                            let coupling = operator.coupling(point, step, part, forward);
-                            if coupling == 0.0 {
-                                continue;
-                            }
-                            let sign = if forward { 1 } else { -1 };
-                            let there: Step = std::array::from_fn(|axis| {
-                                along[axis].next(place[axis], sign * step[axis])
-                            });
-                            let there = parents[number(there)]
-                                .get_or_insert_with(|| self.parents(of, there));
-                            diagonal += coupling;
-                            of_one += coupling * (here.one - there.one);
-                            there.add(own * coupling, &mut parts);
-                        }
-                    }
-                    here.add(-(own * diagonal), &mut parts);
-                    excess += own * of_one;
-                    size += own * diagonal;
+        };
+        let bytes = size_of::<f64>() * (columns + 2) * rows * (STEPS.len() + 1);
+        for some in planes.chunks(at_once(threads, bytes)) {
+            for (&k, made) in some.iter().zip(side_by_side(threads, some, make)) {
+                for (field, made) in out.parts.iter_mut().chain([&mut out.excess]).zip(made) {
+                    field.row_mut(k).copy_from_slice(&made);
                 }
             }
         }
-        // What is left where all should cancel is rounding; a coupling made of it would tie what is not tied.
-        let settle = |value: f64| {
-            if value.abs() <= 1e-14 * size {
-                0.0
-            } else {
-                value
-            }
-        };
-        let forward = STEPS.map(|step| settle(parts[offset_number(step)]));
-        (forward, settle(excess))
-    }
-
-    /// The coarse points that the point at `place` (0 and ±2: coarse points, ±1: between) around coarse point `of` takes
-    /// values of, and with what weights.
-    fn parents(&self, of: [isize; 3], place: Step) -> Parents {
-        let (mut kind, mut base, mut before) = (0, of, [0; 3]);
-        for axis in 0..3 {
-            before[axis] = place[axis].div_euclid(2);
-            base[axis] += before[axis];
-            kind |= ((place[axis] & 1) as usize) << axis;
-        }
-        let mut parents = Parents {
-            count: 0,
-            offsets: [0; 8],
-            weights: [0.0; 8],
-            one: 0.0,
-        };
-        for corner in (0..8usize).filter(|corner| corner & !kind == 0) {
-            let weight = match kind {
-                0 => 1.0,
-                kind => self.weight(kind, base, corner),
-            };
-            let step = std::array::from_fn(|axis| before[axis] + (corner >> axis & 1) as isize);
-            parents.offsets[parents.count] = offset_number(step);
-            parents.weights[parents.count] = weight;
-            parents.count += 1;
-            parents.one += weight;
-        }
-        parents
     }
 
     /// Adds the correction of rows `rows` of plane `z` of the fine level to `plane`, where `inverse`, that of the diagonal,
@@ -496,6 +381,181 @@ impl PointWeights {
                 }
             }
         }
+    }
+}
+
+/// The weights of three coarse planes.
+struct NearbyWeights<'a> {
+    of: &'a PointWeights,
+    first: isize,
+    /// By planes; empty where there is none.
+    rows: [[&'a [f64]; WEIGHTS]; 3],
+}
+
+impl NearbyWeights<'_> {
+    /// Where coarse point (i, j, k), which may lie beyond an end of the grid, has its weights: the plane, and the place in
+    /// it; none if there is no such point.
+    #[inline(always)]
+    fn place(&self, [i, j, k]: [isize; 3]) -> (usize, Option<usize>) {
+        let inside = |at: isize, axis: Axis| match axis.wraps {
+            true => Some(at.rem_euclid(axis.len as isize) as usize),
+            false => (0..axis.len as isize).contains(&at).then_some(at as usize),
+        };
+        let [x, y, _] = self.of.coarse;
+        let at = match (inside(i, x), inside(j, y)) {
+            (Some(i), Some(j)) => Some(self.of.at(i, j)),
+            _ => None,
+        };
+        ((k - self.first) as usize, at)
+    }
+
+    /// Weight `corner` of the point of `kind` there; 0 if there is none.
+    #[inline(always)]
+    fn at(&self, kind: usize, (plane, at): (usize, Option<usize>), corner: usize) -> f64 {
+        let row = self.rows[plane][FIRST[kind] + number(kind, corner)];
+        at.and_then(|at| row.get(at)).copied().unwrap_or(0.0)
+    }
+
+    #[inline(always)]
+    fn weight(&self, kind: usize, point: [isize; 3], corner: usize) -> f64 {
+        self.at(kind, self.place(point), corner)
+    }
+
+    fn make_point(
+        &self,
+        kind: usize,
+        base: [isize; 3],
+        star: &Star,
+        excess: f64,
+        planes: &mut [Vec<f64>],
+    ) {
+        let steps = |axis: usize| if kind >> axis & 1 == 1 { -1..=1 } else { 0..=0 };
+        // The sum of all couplings along the point's own axes.
+        let mut all = 0.0;
+        for dz in steps(2) {
+            for dy in steps(1) {
+                for dx in steps(0) {
+                    if [dx, dy, dz] != [0; 3] {
+                        all += star.sum(kind, [dx, dy, dz]);
+                    }
+                }
+            }
+        }
+        all += part_of_excess(kind, star) * excess;
+        for corner in (0..8usize).filter(|corner| corner & !kind == 0) {
+            // Along each own axis one may go towards the corner, or stay: then the neighbour is a point amid fewer.
+            let towards = |axis: usize| if corner >> axis & 1 == 1 { 1 } else { -1 };
+            let mut part = 0.0;
+            for stays in (0..kind).filter(|stays| stays & !kind == 0) {
+                let mut step = [0; 3];
+                let mut of = base;
+                for axis in 0..3 {
+                    if kind >> axis & 1 == 1 && stays >> axis & 1 == 0 {
+                        step[axis] = towards(axis);
+                        of[axis] += isize::from(corner >> axis & 1 == 1);
+                    }
+                }
+                let coupling = star.sum(kind, step);
+                if coupling == 0.0 {
+                    continue;
+                }
+                part += match stays {
+                    0 => coupling,
+                    stays => coupling * self.weight(stays, of, corner & stays),
+                };
+            }
+            let at = self.of.at(base[0] as usize, base[1] as usize);
+            planes[number(kind, corner)][at] = share(part, all);
+        }
+    }
+
+    /// The couplings and the excess of coarse point `of`.
+    fn product_at(&self, operator: &Nearby<'_>, of: [isize; 3]) -> ([f64; STEPS.len()], f64) {
+        let along: [Neighbours; 3] = std::array::from_fn(|axis| self.of.places(axis, of[axis]));
+        let centre = [2 * of[0], 2 * of[1], self.of.fine[2].fine_of(of[2])];
+        let mut parents = [const { None::<Parents> }; 125];
+        let number = |[px, py, pz]: Step| (((pz + 2) * 5 + py + 2) * 5 + px + 2) as usize;
+        let mut parts = [0.0; 27];
+        let (mut excess, mut size) = (0.0, 0.0);
+        let range = |axis: usize| -isize::from(along[axis].before)..=isize::from(along[axis].after);
+        for pz in range(2) {
+            for py in range(1) {
+                for px in range(0) {
+                    let place = [px, py, pz];
+                    let here = parents[number(place)]
+                        .get_or_insert_with(|| self.parents(of, place))
+                        .clone();
+                    let own = here.weight_of([0; 3]);
+                    if own == 0.0 {
+                        continue;
+                    }
+                    let point: [isize; 3] =
+                        std::array::from_fn(|axis| centre[axis] + along[axis].step(place[axis]));
+                    let own_excess = operator.excess_of(point);
+                    let (mut diagonal, mut of_one) = (own_excess, own_excess * here.one);
+                    for (part, &step) in STEPS[..operator.parts()].iter().enumerate() {
+                        for forward in [true, false] {
+                            let coupling = operator.coupling(point, step, part, forward);
+                            if coupling == 0.0 {
+                                continue;
+                            }
+                            let sign = if forward { 1 } else { -1 };
+                            let there: Step = std::array::from_fn(|axis| {
+                                along[axis].next(place[axis], sign * step[axis])
+                            });
+                            let there = parents[number(there)]
+                                .get_or_insert_with(|| self.parents(of, there));
+                            diagonal += coupling;
+                            of_one += coupling * (here.one - there.one);
+                            there.add(own * coupling, &mut parts);
+                        }
+                    }
+                    here.add(-(own * diagonal), &mut parts);
+                    excess += own * of_one;
+                    size += own * diagonal;
+                }
+            }
+        }
+        // What is left where all should cancel is rounding; a coupling made of it would tie what is not tied.
+        let settle = |value: f64| {
+            if value.abs() <= 1e-14 * size {
+                0.0
+            } else {
+                value
+            }
+        };
+        let forward = STEPS.map(|step| settle(parts[offset_number(step)]));
+        (forward, settle(excess))
+    }
+
+    /// The coarse points that the point at `place` (0 and ±2: coarse points, ±1: between) around coarse point `of` takes
+    /// values of, and with what weights.
+    fn parents(&self, of: [isize; 3], place: Step) -> Parents {
+        let (mut kind, mut base, mut before) = (0, of, [0; 3]);
+        for axis in 0..3 {
+            before[axis] = place[axis].div_euclid(2);
+            base[axis] += before[axis];
+            kind |= ((place[axis] & 1) as usize) << axis;
+        }
+        let mut parents = Parents {
+            count: 0,
+            offsets: [0; 8],
+            weights: [0.0; 8],
+            one: 0.0,
+        };
+        let place = self.place(base);
+        for corner in (0..8usize).filter(|corner| corner & !kind == 0) {
+            let weight = match kind {
+                0 => 1.0,
+                kind => self.at(kind, place, corner),
+            };
+            let step = std::array::from_fn(|axis| before[axis] + (corner >> axis & 1) as isize);
+            parents.offsets[parents.count] = offset_number(step);
+            parents.weights[parents.count] = weight;
+            parents.count += 1;
+            parents.one += weight;
+        }
+        parents
     }
 }
 

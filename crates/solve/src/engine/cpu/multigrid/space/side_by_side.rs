@@ -2,6 +2,18 @@
 
 use std::{panic, thread};
 
+/// Bytes that threads make at once, where they have more than one item each.
+const AT_ONCE: usize = 256 << 20;
+
+/// Items, of so many bytes each, that threads make before these are taken: one of a single thread, which finds it in its
+/// cache then.
+pub(crate) fn at_once(threads: usize, bytes: usize) -> usize {
+    match threads {
+        0 | 1 => 1,
+        _ => (AT_ONCE / bytes.max(1)).clamp(threads, 8 * threads),
+    }
+}
+
 /// What `make` makes of each of `items`, in their order. `threads`: so many make at once.
 pub(crate) fn side_by_side<I: Copy + Sync, T: Send>(
     threads: usize,
@@ -53,6 +65,15 @@ mod tests {
                 assert_eq!(made, expected, "{threads} threads, {count} items");
             }
         }
+    }
+
+    #[test]
+    fn what_is_made_at_once_has_a_bound() {
+        assert_eq!([0, 1].map(|threads| at_once(threads, 1)), [1, 1]);
+        assert_eq!(at_once(16, 1 << 10), 128);
+        assert_eq!(at_once(16, 8 << 20), 32);
+        // Each thread has one.
+        assert_eq!(at_once(16, 1 << 30), 16);
     }
 
     #[test]

@@ -202,31 +202,37 @@ struct Tables {
     _inverse_of: Buffer<u32>,
 }
 
-/// A level's fields, and what its kernels are told.
-pub(crate) struct DeviceLevel {
-    pub shape: Shape,
-    pub(super) fields: [DeviceField<f64>; 2],
-    pub right_side: DeviceField<f64>,
+/// A level's operator and right side, and what its kernels are told.
+pub(crate) struct DeviceOperator {
+    pub(super) right_side: DeviceField<f64>,
     /// What is the same in every launch.
-    arguments: BoxPass,
+    pub(super) arguments: BoxPass,
     /// Of an operator that is not one of lines.
     pub(super) points: Option<DevicePoints>,
     _tables: Tables,
 }
 
-impl DeviceLevel {
-    /// The level as it is on the CPU, all fields zero; `next` is the one below it.
+/// A level with its fields.
+pub(crate) struct DeviceLevel {
+    pub shape: Shape,
+    pub operator: DeviceOperator,
+    pub fields: [DeviceField<f64>; 2],
+    /// Of an operator that is not one of lines.
+    pub residual: Option<DeviceField<f64>>,
+}
+
+impl DeviceOperator {
+    /// Those of a level on the CPU, the right side zero; `next` is the one below it.
     pub fn new(
         stream: &Stream,
         level: &Level,
         next: Option<&DeviceLevel>,
-    ) -> Result<DeviceLevel, GpuError> {
+    ) -> Result<DeviceOperator, GpuError> {
         let operator = &level.operator;
         let shape = &operator.shape;
         let stored = Stored::of(shape);
         let columns = shape.x.len;
-        let field = || DeviceField::new(stream, columns, &stored);
-        let right_side = field()?;
+        let right_side = DeviceField::new(stream, columns, &stored)?;
         let mut numbers = Vec::new();
         let mut keep = |values: &[f64]| -> Result<u64, GpuError> {
             let buffer = Buffer::from_slice(stream, values)?;
@@ -252,11 +258,11 @@ impl DeviceLevel {
         let own = shape.own();
         let calm = Calm::of(operator, level.weights.as_ref());
         let points = DevicePoints::of(stream, level, next.map(|next| &next.shape))?;
-        let below = next.map(|next| &next.arguments);
+        let below = next.map(|next| &next.operator.arguments);
         let coarse = next.map_or(0..0, |next| computed_rows(shape, &next.shape));
         let arguments = BoxPass {
             right_side: right_side.address(),
-            coarse_right_side: next.map_or(0, |next| next.right_side.address()),
+            coarse_right_side: next.map_or(0, |next| next.operator.right_side.address()),
             lines,
             weights,
             inverse_of: inverse_of.address(),
@@ -280,12 +286,10 @@ impl DeviceLevel {
             points: points.as_ref().map_or(0, DevicePoints::address),
             ..bytemuck::Zeroable::zeroed()
         };
-        Ok(DeviceLevel {
-            points,
-            shape: shape.clone(),
-            fields: [field()?, field()?],
+        Ok(DeviceOperator {
             right_side,
             arguments,
+            points,
             _tables: Tables {
                 _numbers: numbers,
                 _inverse_of: inverse_of,
@@ -293,9 +297,42 @@ impl DeviceLevel {
         })
     }
 
+    /// What kernels are told, without fields.
+    pub fn arguments(&self) -> BoxPass {
+        self.arguments
+    }
+
+    /// Takes the right side of the level.
+    pub fn load_right_side(&self, stream: &Stream, level: &Level) -> Result<(), GpuError> {
+        let around = Stored::of(&level.operator.shape).around(DEPTH);
+        self.right_side
+            .write_many(stream, around, |z| level.right_side.row(z))
+    }
+}
+
+impl DeviceLevel {
+    /// The level as it is on the CPU, all fields zero; `next` is the one below it.
+    pub fn new(
+        stream: &Stream,
+        level: &Level,
+        next: Option<&DeviceLevel>,
+    ) -> Result<DeviceLevel, GpuError> {
+        let operator = DeviceOperator::new(stream, level, next)?;
+        let shape = &level.operator.shape;
+        let stored = Stored::of(shape);
+        let field = || DeviceField::new(stream, shape.x.len, &stored);
+        Ok(DeviceLevel {
+            fields: [field()?, field()?],
+            residual: operator.points.as_ref().map(|_| field()).transpose()?,
+            shape: shape.clone(),
+            operator,
+        })
+    }
+
     /// Where sums go.
     pub fn measure_to(&mut self, place: LevelPass) {
-        (self.arguments.sums, self.arguments.sum_pitch) = (place.sums, place.sum_pitch);
+        let arguments = &mut self.operator.arguments;
+        (arguments.sums, arguments.sum_pitch) = (place.sums, place.sum_pitch);
     }
 
     /// Takes `field` for its own, and gives back what it had.
@@ -305,12 +342,15 @@ impl DeviceLevel {
 
     /// What passes take as the right side from now on, by its address.
     pub fn set_right_side(&mut self, address: u64) {
-        self.arguments.right_side = address;
+        self.operator.arguments.right_side = address;
     }
 
     /// What solves the level directly: a factor, and which points have an equation.
     pub fn solve_by(&mut self, factor: u64, active: u64) {
-        (self.arguments.factor, self.arguments.active) = (factor, active);
+        (
+            self.operator.arguments.factor,
+            self.operator.arguments.active,
+        ) = (factor, active);
     }
 
     /// Where the field is now.
@@ -323,7 +363,7 @@ impl DeviceLevel {
         BoxPass {
             before: self.fields[0].address(),
             after: self.fields[0].address(),
-            ..self.arguments
+            ..self.operator.arguments
         }
     }
 
@@ -331,14 +371,7 @@ impl DeviceLevel {
     pub fn upload(&self, stream: &Stream, level: &Level) -> Result<(), GpuError> {
         let around = Stored::of(&self.shape).around(DEPTH);
         self.fields[0].write_many(stream, around, |z| level.u.row(z))?;
-        self.load_right_side(stream, level)
-    }
-
-    /// Takes the right side of the level.
-    pub fn load_right_side(&self, stream: &Stream, level: &Level) -> Result<(), GpuError> {
-        let around = Stored::of(&self.shape).around(DEPTH);
-        self.right_side
-            .write_many(stream, around, |z| level.right_side.row(z))
+        self.operator.load_right_side(stream, level)
     }
 
     /// Copies the own planes of the field to `u`.
@@ -387,7 +420,7 @@ impl DeviceLevel {
             omega[..steps].copy_from_slice(&omegas[done..done + steps]);
             let wide = TILE_X - 2 * side_of(margin);
             let high = own_rows(margin, measured.is_some());
-            let [nx, ny, _] = self.arguments.size.map(|n| n as usize);
+            let [nx, ny, _] = self.operator.arguments.size.map(|n| n as usize);
             let tiles = [nx.div_ceil(wide), ny.div_ceil(high)];
             let planes = self.planes_of_a_block(tiles[0] * tiles[1], margin, steps, *resident);
             let arguments = BoxPass {
@@ -399,7 +432,7 @@ impl DeviceLevel {
                 },
                 correction,
                 coarse_right_side: if restrict {
-                    self.arguments.coarse_right_side
+                    self.operator.arguments.coarse_right_side
                 } else {
                     0
                 },
@@ -407,7 +440,7 @@ impl DeviceLevel {
                 start,
                 measured: measured.map_or(-1, |at| at as i32),
                 planes: planes as i32,
-                ..self.arguments
+                ..self.operator.arguments
             };
             let blocks = self.shape.own().len().div_ceil(planes);
             let launch = Launch::new(function)

@@ -16,7 +16,7 @@ use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 use self::level::{DeviceLevel, MOST_ROWS, Passes, Plan, pass_kernels};
 use self::points::PointKernels;
 use super::exchange;
-use super::steps::Preconditioner;
+use super::steps::{BoxGradients, Made, Part, Preconditioner};
 use super::storage::DeviceField;
 use super::sums::{self, LeafSums};
 use crate::engine::cpu::multigrid::hierarchy::Smoothing;
@@ -37,23 +37,23 @@ const SOLVE_COARSEST: &str = "box_solve_coarsest";
 
 /// All levels of a box, in the memory of a GPU.
 pub(crate) struct GpuBox {
-    pub(super) levels: Vec<DeviceLevel>,
+    levels: Vec<DeviceLevel>,
     /// Rows of leaves of the finest.
-    pub(super) bands: usize,
+    bands: usize,
     passes: AllPasses,
     smoothing: Smoothing,
     restrict_right_side: Function,
     square: Function,
     solve_coarsest: Function,
     sums: LeafSums,
-    pub(super) stream: Stream,
+    stream: Stream,
     _kept: Kept,
 }
 
 /// What makes passes.
 enum AllPasses {
     Lines(Passes),
-    Points(PointKernels),
+    Points(Box<PointKernels>),
 }
 
 /// What kernels reach by address only.
@@ -113,7 +113,7 @@ impl GpuBox {
         let find = |name| kernels::find_plain(device, name);
         Ok(GpuBox {
             passes: match of_points {
-                true => AllPasses::Points(PointKernels::new(device)?),
+                true => AllPasses::Points(Box::new(PointKernels::new(device)?)),
                 false => AllPasses::Lines(Passes::new(device, &smoothing)?),
             },
             levels,
@@ -173,7 +173,7 @@ impl GpuBox {
 
     /// See `Hierarchy::resume`.
     pub(crate) fn resume(&mut self, rows: &mut LevelRows<'_>) -> Result<(), GpuError> {
-        // It measures, too, for that no kernel is of its own.
+        // It measures, too, because no kernel only restricts.
         let plan = Plan {
             start: START_FIELD,
             omegas: &[],
@@ -289,10 +289,10 @@ impl GpuBox {
         let (finer, level) = (&self.levels[at - 1].shape, &self.levels[at]);
         let shape = &level.shape;
         if finer.spread && !shape.spread {
-            exchange::gather(&self.stream, rows, shape, &level.right_side)?;
+            exchange::gather(&self.stream, rows, shape, &level.operator.right_side)?;
         }
         let depth = self.smoothing.pre.len().max(self.smoothing.post.len()) + 2;
-        exchange::halo(&self.stream, rows, shape, &level.right_side, depth)
+        exchange::halo(&self.stream, rows, shape, &level.operator.right_side, depth)
     }
 
     /// As on the CPU.
@@ -345,6 +345,31 @@ impl GpuBox {
         // SAFETY: the parameter is a `box_pass` of the coarsest level, whose arrays have its extent, with its factor. Every
         // PE has all of it.
         unsafe { self.launch(&self.solve_coarsest, 1, 32, last.arguments()) }
+    }
+}
+
+impl BoxGradients {
+    /// Goes on from the field of `levels`; gives them back if there is no room.
+    pub(crate) fn of_levels(mut levels: GpuBox) -> Result<Self, Box<(GpuBox, GpuError)>> {
+        let made = (|| {
+            let finest = &levels.levels[0];
+            let made = Made {
+                arguments: finest.arguments(),
+                shape: finest.shape.clone(),
+                leaves: (finest.arguments().size[0] as usize, 0..levels.bands),
+                inverse: 1.0,
+                stream: levels.stream.clone(),
+            };
+            Ok((made.field()?, made.room()?))
+        })();
+        let (z, room) = match made {
+            Ok(made) => made,
+            Err(error) => return Err(Box::new((levels, error))),
+        };
+        let u = levels.levels[0].replace_field(z);
+        let steps = room.with(levels, u);
+        let r = steps.address(Part::R);
+        Ok(steps.changing(|levels| levels.levels[0].set_right_side(r)))
     }
 }
 

@@ -58,10 +58,9 @@ pub(crate) struct PointKernels {
     restrict: Function,
 }
 
-/// The couplings of a level, the weights to the next, and room for a residual.
+/// The couplings of a level, and the weights to the next.
 pub(super) struct DevicePoints {
     table: Buffer<BoxPoints>,
-    residual: DeviceField<f64>,
     /// Whether points are coupled along axes only.
     is_finest: bool,
     _fields: Vec<DeviceField<f64>>,
@@ -107,7 +106,6 @@ impl DevicePoints {
         Ok(Some(DevicePoints {
             is_finest: points.parts.len() == STEPS_ALONG_AXES,
             table: Buffer::from_slice(stream, &[table])?,
-            residual: DeviceField::new(stream, shape.x.len, &Stored::of(shape))?,
             _fields: fields,
         }))
     }
@@ -160,7 +158,7 @@ impl PointKernels {
         level: &DeviceLevel,
     ) -> Result<(), GpuError> {
         let arguments = BoxPass {
-            before: level.right_side.address(),
+            before: level.operator.right_side.address(),
             ..level.arguments()
         };
         self.restrict(stream, arguments)
@@ -182,7 +180,8 @@ impl ForLevels {
         measures: bool,
         arguments: BoxPass,
     ) -> Result<(), GpuError> {
-        let is_finest = level.points.as_ref().is_some_and(|points| points.is_finest);
+        let points = level.operator.points.as_ref();
+        let is_finest = points.is_some_and(|points| points.is_finest);
         let (kernel, rows) = match (is_finest, measures) {
             (false, _) => (&self.coarse, 1),
             (true, false) => (&self.finest, 1),
@@ -266,9 +265,9 @@ impl DeviceLevel {
         }
         // The planes beside the own ones are restricted, too.
         exchange::halo(stream, rows, &self.shape, &self.fields[0], 2)?;
-        let points = self.points.as_ref().expect("it is a level of points");
+        let kept = self.residual.as_ref().expect("it is a level of points");
         let residual = BoxPass {
-            after: points.residual.address(),
+            after: kept.address(),
             ..self.arguments()
         };
         if measures {
@@ -288,7 +287,7 @@ impl DeviceLevel {
                 kernels.residual.launch(stream, self, false, all)?;
             }
             let arguments = BoxPass {
-                before: points.residual.address(),
+                before: residual.after,
                 ..self.arguments()
             };
             kernels.restrict(stream, arguments)?;

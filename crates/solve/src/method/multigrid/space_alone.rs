@@ -12,7 +12,8 @@ use crate::engine::cpu::multigrid::space::finest_level::{DEPTH, Workspace, alone
 use crate::engine::cpu::multigrid::space::level::Level;
 use crate::engine::cpu::multigrid::space::line::Line;
 use crate::engine::cpu::multigrid::sums::LeafSums;
-use crate::engine::cuda::multigrid::steps::{BoxSteps, Part};
+use crate::engine::cuda::multigrid::space::steps::BoxSteps;
+use crate::engine::cuda::multigrid::steps::Part;
 use crate::field::band::Band;
 use crate::field::checkpoint::CheckpointKind;
 use crate::field::storage::Field;

@@ -6,7 +6,7 @@ use super::steps::{Ended, Holder};
 use crate::element::Real;
 use crate::engine::cpu::multigrid::space::hierarchy::Hierarchy;
 use crate::engine::cpu::multigrid::space::level::DEPTH;
-use crate::engine::cuda::multigrid::steps::BoxGradients;
+use crate::engine::cuda::multigrid::space::steps::BoxGradients;
 use crate::field::band::Band;
 use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;

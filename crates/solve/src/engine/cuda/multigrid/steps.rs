@@ -11,8 +11,6 @@ use crosswarp_cuda::{ByValue, Function, Launch, Stream};
 use crosswarp_prim::Superaccumulator;
 
 use super::equations::DeviceEquations;
-use super::space::level::DeviceOperator;
-use super::space::{GpuBox, bands_of};
 use super::storage::{DeviceField, Stored};
 use super::sums::{self, LeafSums};
 use super::{GpuCycles, exchange, same_inverse};
@@ -137,12 +135,8 @@ pub(crate) struct GpuSteps<A, K> {
 
 /// On the finest level of a plane, without others.
 pub(crate) type PlaneSteps = GpuSteps<LevelPass, DeviceEquations>;
-/// The same of a box.
-pub(crate) type BoxSteps = GpuSteps<BoxPass, DeviceOperator>;
 /// With the levels of a plane, whose finest one has z for its field and r on the right.
 pub(crate) type PlaneGradients = GpuSteps<LevelPass, GpuCycles>;
-/// The same of a box.
-pub(crate) type BoxGradients = GpuSteps<BoxPass, GpuBox>;
 
 /// What is known of a level before there are fields.
 pub(super) struct Made<A> {
@@ -402,28 +396,6 @@ impl PlaneSteps {
         let field = made.field()?;
         let steps = made.room()?.with(equations, field);
         steps.load(Part::U, u)?;
-        Ok(steps)
-    }
-}
-
-impl BoxSteps {
-    /// Copies the level with its field and right side. The size has been
-    /// [checked](GpuBox::check).
-    pub fn of_box(gpu: &Gpu, level: &Level) -> Result<Self, GpuError> {
-        let stream = Stream::new(&gpu.device)?;
-        let on_device = DeviceOperator::new(&stream, level, None)?;
-        on_device.load_right_side(&stream, level)?;
-        let operator = &level.operator;
-        let made = Made {
-            arguments: on_device.arguments(),
-            shape: operator.shape.clone(),
-            leaves: (operator.lines[0].axis.len, 0..bands_of(operator)),
-            inverse: 1.0,
-            stream,
-        };
-        let field = made.field()?;
-        let steps = made.room()?.with(on_device, field);
-        steps.load(Part::U, &level.u)?;
         Ok(steps)
     }
 }

@@ -7,16 +7,18 @@
 #![allow(unsafe_code)] // Launches of kernels.
 
 pub(super) mod level;
+mod point_passes;
 mod points;
+pub(crate) mod steps;
 
 use crosswarp_cuda::{Buffer, ByValue, Function, Launch, Stream};
 use crosswarp_prim::Superaccumulator;
 use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
 use self::level::{DeviceLevel, MOST_ROWS, Passes, Plan, pass_kernels};
-use self::points::PointKernels;
+use self::point_passes::PointKernels;
 use super::exchange;
-use super::steps::{BoxGradients, Made, Part, Preconditioner};
+use super::steps::Preconditioner;
 use super::storage::DeviceField;
 use super::sums::{self, LeafSums};
 use crate::engine::cpu::multigrid::hierarchy::Smoothing;
@@ -89,7 +91,7 @@ impl GpuBox {
         let of_points = finest.points.is_some();
         let mut names = vec![RESTRICT_RIGHT_SIDE, SQUARE, SOLVE_COARSEST];
         match of_points {
-            true => names.extend(points::KERNELS),
+            true => names.extend(point_passes::KERNELS),
             false => names.extend(pass_kernels(&smoothing).iter().map(|pass| pass.name)),
         }
         kernels::compile_together(device, names.into_iter().chain(sums::KERNELS));
@@ -345,31 +347,6 @@ impl GpuBox {
         // SAFETY: the parameter is a `box_pass` of the coarsest level, whose arrays have its extent, with its factor. Every
         // PE has all of it.
         unsafe { self.launch(&self.solve_coarsest, 1, 32, last.arguments()) }
-    }
-}
-
-impl BoxGradients {
-    /// Goes on from the field of `levels`; gives them back if there is no room.
-    pub(crate) fn of_levels(mut levels: GpuBox) -> Result<Self, Box<(GpuBox, GpuError)>> {
-        let made = (|| {
-            let finest = &levels.levels[0];
-            let made = Made {
-                arguments: finest.arguments(),
-                shape: finest.shape.clone(),
-                leaves: (finest.arguments().size[0] as usize, 0..levels.bands),
-                inverse: 1.0,
-                stream: levels.stream.clone(),
-            };
-            Ok((made.field()?, made.room()?))
-        })();
-        let (z, room) = match made {
-            Ok(made) => made,
-            Err(error) => return Err(Box::new((levels, error))),
-        };
-        let u = levels.levels[0].replace_field(z);
-        let steps = room.with(levels, u);
-        let r = steps.address(Part::R);
-        Ok(steps.changing(|levels| levels.levels[0].set_right_side(r)))
     }
 }
 

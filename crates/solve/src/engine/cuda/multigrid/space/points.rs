@@ -1,68 +1,23 @@
-//! Levels of a box whose couplings differ from point to point, in the memory of a GPU.
-//!
-//! What a pass does is one kernel after the other, each of which has a coupling or more to read for every point.
-#![allow(unsafe_code)] // Launches of kernels.
+//! Couplings of a level of a box that differ from point to point, in the memory of a GPU.
 
-use crosswarp_cuda::{Buffer, ByValue, Device, Function, Launch, Stream};
-use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
+use std::ops::Range;
 
-use super::level::{DeviceLevel, Plan};
+use crosswarp_cuda::{Buffer, Stream};
+
 use crate::engine::cpu::multigrid::shape::Shape;
 use crate::engine::cpu::multigrid::space::level::Level;
 use crate::engine::cpu::multigrid::space::points::Points;
 use crate::engine::cpu::multigrid::space::transfer::Transfer;
-use crate::engine::cuda::kernels;
-use crate::engine::cuda::multigrid::exchange;
 use crate::engine::cuda::multigrid::storage::{DeviceField, Stored};
-use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
-use crate::gpu::box_arguments::{BoxPass, BoxPoints, STEPS_ALONG_AXES};
+use crate::gpu::box_arguments::{BoxPoints, STEPS_ALONG_AXES};
 use crate::gpu::error::GpuError;
-use crate::gpu::level_arguments::{
-    COLUMN_THREADS, START_CORRECTED, START_CORRECTION, START_FIELD, START_ZERO,
-};
-
-/// The kernels.
-const RELAX: [&str; 3] = [
-    "box_points_relax",
-    "box_points_relax_finest",
-    "box_points_relax_measured",
-];
-const RELAX_FROM_ZERO: &str = "box_points_relax_from_zero";
-const RESIDUAL: [&str; 3] = [
-    "box_points_residual",
-    "box_points_residual_finest",
-    "box_points_residual_measured",
-];
-const SQUARE: &str = "box_points_square";
-const PROLONG: &str = "box_points_prolong";
-const RESTRICT: &str = "box_points_restrict";
-/// They are in one source.
-pub(super) const KERNELS: [&str; 1] = [RESTRICT];
-
-/// A kernel that looks at neighbours.
-struct ForLevels {
-    coarse: Function,
-    finest: Function,
-    /// The finest, and what is found is measured.
-    measured: Function,
-}
-
-/// Those on a GPU.
-pub(crate) struct PointKernels {
-    relax: ForLevels,
-    relax_from_zero: Function,
-    residual: ForLevels,
-    square: Function,
-    prolong: Function,
-    restrict: Function,
-}
 
 /// The couplings of a level, and the weights to the next.
 pub(super) struct DevicePoints {
     table: Buffer<BoxPoints>,
     /// Whether points are coupled along axes only.
-    is_finest: bool,
+    pub is_finest: bool,
     _fields: Vec<DeviceField<f64>>,
 }
 
@@ -117,190 +72,11 @@ impl DevicePoints {
 }
 
 /// The planes of `points` that a kernel may read.
-fn stored_planes(points: &Points) -> std::ops::Range<isize> {
+fn stored_planes(points: &Points) -> Range<isize> {
     let (stored, len) = (points.excess.rows(), points.shape.y.len as isize);
     // Where every PE has all planes, those beyond an end are the same as inside.
     match points.shape.spread && points.shape.y.wraps {
         true => stored,
         false => stored.start.max(0)..stored.end.min(len),
-    }
-}
-
-impl PointKernels {
-    pub fn new(device: &Device) -> Result<PointKernels, GpuError> {
-        let find = |name| kernels::find_plain(device, name);
-        let for_levels = |[coarse, finest, measured]: [_; 3]| -> Result<ForLevels, GpuError> {
-            Ok(ForLevels {
-                coarse: find(coarse)?,
-                finest: find(finest)?,
-                measured: find(measured)?,
-            })
-        };
-        Ok(PointKernels {
-            relax: for_levels(RELAX)?,
-            relax_from_zero: find(RELAX_FROM_ZERO)?,
-            residual: for_levels(RESIDUAL)?,
-            square: find(SQUARE)?,
-            prolong: find(PROLONG)?,
-            restrict: find(RESTRICT)?,
-        })
-    }
-
-    /// Sums the squares of the field times its diagonal.
-    pub fn square(&self, stream: &Stream, level: &DeviceLevel) -> Result<(), GpuError> {
-        launch_columns(stream, &self.square, LEAF_ROWS, level.arguments())
-    }
-
-    /// Restricts the right side of `level`.
-    pub fn restrict_right_side(
-        &self,
-        stream: &Stream,
-        level: &DeviceLevel,
-    ) -> Result<(), GpuError> {
-        let arguments = BoxPass {
-            before: level.operator.right_side.address(),
-            ..level.arguments()
-        };
-        self.restrict(stream, arguments)
-    }
-
-    fn restrict(&self, stream: &Stream, arguments: BoxPass) -> Result<(), GpuError> {
-        let [across, rows, _] = arguments.coarse_size.map(|n| n as usize);
-        let planes = (arguments.coarse_end - arguments.coarse_start) as usize;
-        let blocks = across.div_ceil(COLUMN_THREADS) * rows * planes;
-        launch(stream, &self.restrict, blocks, arguments)
-    }
-}
-
-impl ForLevels {
-    fn launch(
-        &self,
-        stream: &Stream,
-        level: &DeviceLevel,
-        measures: bool,
-        arguments: BoxPass,
-    ) -> Result<(), GpuError> {
-        let points = level.operator.points.as_ref();
-        let is_finest = points.is_some_and(|points| points.is_finest);
-        let (kernel, rows) = match (is_finest, measures) {
-            (false, _) => (&self.coarse, 1),
-            (true, false) => (&self.finest, 1),
-            (true, true) => (&self.measured, LEAF_ROWS),
-        };
-        launch_columns(stream, kernel, rows, arguments)
-    }
-}
-
-/// Launches a kernel that has a thread for each column of so many rows.
-fn launch_columns(
-    stream: &Stream,
-    kernel: &Function,
-    rows: usize,
-    arguments: BoxPass,
-) -> Result<(), GpuError> {
-    let [nx, ny, _] = arguments.size.map(|n| n as usize);
-    let planes = (arguments.plane_end - arguments.plane_start) as usize;
-    let blocks = nx.div_ceil(COLUMN_THREADS) * ny.div_ceil(rows) * planes;
-    launch(stream, kernel, blocks, arguments)
-}
-
-fn launch(
-    stream: &Stream,
-    kernel: &Function,
-    blocks: usize,
-    arguments: BoxPass,
-) -> Result<(), GpuError> {
-    let launch = Launch::new(kernel)
-        .grid(blocks as u32)
-        .block(COLUMN_THREADS as u32);
-    // SAFETY: the parameter is a `box_pass` of a level of points, made by `DeviceLevel::new` with arrays of its extent, which
-    // live until the stream has been waited for; blocks cover the planes of the launch; of what is read at other points
-    // nothing is written.
-    Ok(unsafe { launch.launch(stream, (ByValue(arguments),)) }?)
-}
-
-impl DeviceLevel {
-    /// As [`pass`](Self::pass), of a level of points.
-    pub fn pass_points(
-        &mut self,
-        stream: &Stream,
-        rows: &mut LevelRows<'_>,
-        kernels: &PointKernels,
-        plan: &Plan<'_>,
-        correction: u64,
-    ) -> Result<(), GpuError> {
-        let Plan {
-            start,
-            omegas,
-            measured,
-            restrict,
-        } = *plan;
-        let mut done = 0;
-        match start {
-            START_ZERO => {
-                let arguments = self.relaxing(omegas[0]);
-                launch_columns(stream, &kernels.relax_from_zero, 1, arguments)?;
-                self.fields.swap(0, 1);
-                done = 1;
-            }
-            START_CORRECTED | START_CORRECTION => {
-                let arguments = BoxPass {
-                    start,
-                    correction,
-                    ..self.arguments()
-                };
-                launch_columns(stream, &kernels.prolong, 1, arguments)?;
-            }
-            _ => debug_assert_eq!(start, START_FIELD),
-        }
-        for (step, &omega) in omegas.iter().enumerate().skip(done) {
-            exchange::halo(stream, rows, &self.shape, &self.fields[0], 1)?;
-            let (measures, arguments) = (measured == Some(step), self.relaxing(omega));
-            kernels.relax.launch(stream, self, measures, arguments)?;
-            self.fields.swap(0, 1);
-        }
-        let measures = measured == Some(omegas.len());
-        if !measures && !restrict {
-            return Ok(());
-        }
-        // The planes beside the own ones are restricted, too.
-        exchange::halo(stream, rows, &self.shape, &self.fields[0], 2)?;
-        let kept = self.residual.as_ref().expect("it is a level of points");
-        let residual = BoxPass {
-            after: kept.address(),
-            ..self.arguments()
-        };
-        if measures {
-            kernels.residual.launch(stream, self, true, residual)?;
-        }
-        if restrict {
-            if !measures || self.shape.spread {
-                let planes = match self.shape.spread {
-                    true => self.shape.rows(1),
-                    false => self.shape.own(),
-                };
-                let all = BoxPass {
-                    plane_start: planes.start as i32,
-                    plane_end: planes.end as i32,
-                    ..residual
-                };
-                kernels.residual.launch(stream, self, false, all)?;
-            }
-            let arguments = BoxPass {
-                before: residual.after,
-                ..self.arguments()
-            };
-            kernels.restrict(stream, arguments)?;
-        }
-        Ok(())
-    }
-
-    /// From the field to where the next one comes.
-    fn relaxing(&self, omega: f64) -> BoxPass {
-        BoxPass {
-            after: self.fields[1].address(),
-            omega: [omega, 0.0],
-            ..self.arguments()
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! Cycles on a GPU have the bits of the CPU's: field, and residual after every cycle.
+//! Cycles and steps on a GPU have the bits of the CPU's: field, and residual after every one.
 //!
 //! Needs a GPU and NVRTC; where there is none the tests say so and pass, or fail with CROSSWARP_REQUIRE_GPU=1.
 

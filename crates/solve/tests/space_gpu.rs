@@ -1,4 +1,4 @@
-//! Cycles in boxes on a GPU have the bits of the CPU's: field, and residual after every cycle.
+//! Cycles and steps in boxes on a GPU have the bits of the CPU's: field, and residual after every one.
 //!
 //! Needs a GPU and NVRTC; where there is none the tests say so and pass, or fail with CROSSWARP_REQUIRE_GPU=1.
 
@@ -486,7 +486,7 @@ fn points_on_gpus_are_resumed_anywhere() {
     };
     for (name, problem) in of_points([40, 33, 60]) {
         for method in [Method::Automatic(Cycles::default()), Method::Chebyshev] {
-            are_resumed_anywhere(gpu, name, &problem, method);
+            are_resumed_anywhere(gpu, name, &problem, method, false);
         }
     }
 }
@@ -503,14 +503,21 @@ fn other_methods_on_gpus_are_resumed_anywhere() {
     };
     let automatic = Method::Automatic(Cycles::default());
     for method in others().into_iter().chain([automatic]) {
-        are_resumed_anywhere(gpu, "flat", &problem, method);
+        // Cycles are slow there.
+        let switches = matches!(method, Method::Automatic(_));
+        are_resumed_anywhere(gpu, "flat", &problem, method, switches);
     }
 }
 
-/// Solves on a GPU, from a checkpoint of a CPU, and the other way round.
-fn are_resumed_anywhere(gpu: Gpu, name: &str, problem: &Problem3d<f64>, method: Method) {
-    // Cycles are slow there: gradients have begun when the checkpoint is written.
-    let switches = name == "flat" && matches!(method, Method::Automatic(_));
+/// Solves on a GPU, from a checkpoint of a CPU, and the other way round. `switches`: whether cycles have given way to
+/// conjugate gradients when the checkpoint is written.
+fn are_resumed_anywhere(
+    gpu: Gpu,
+    name: &str,
+    problem: &Problem3d<f64>,
+    method: Method,
+    switches: bool,
+) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state");
     let options = Options {

@@ -13,8 +13,8 @@ use crate::pes::reduction::Reduction;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
     /// `sweep`, `host-exchange`, `device-put` or `persistent`, as [`Strategy`] has them; `passes` for passes of several
-    /// sweeps without an exchange between GPUs: of one PE, or with halos that travel through the hosts. `cycles` of multigrid, alone or in
-    /// conjugate gradients; `steps` of methods without coarse levels.
+    /// sweeps without an exchange between GPUs: of one PE, or with halos that travel through the hosts. `cycles` of
+    /// multigrid, alone or in conjugate gradients; `steps` of methods without coarse levels.
     pub taken: &'static str,
     /// What [`Strategy::Auto`] would have preferred.
     pub declined: Vec<Declined>,

@@ -5,7 +5,7 @@
 
 use super::alone::Alone;
 use super::held::HeldRows;
-use super::steps::{Ended, Holder, raised};
+use super::steps::{Ended, Holder, fetch, raised};
 use super::{LeafSums, Solver};
 use crate::engine::cuda::multigrid::steps::{Part, PlaneSteps};
 use crate::field::band::Band;
@@ -133,7 +133,7 @@ impl Solver<'_, Alone> {
             gpu,
         };
         iterate(&mut steps, least, ended, options, observer)?;
-        Ok(steps.fetch()?)
+        Ok(fetch(&steps.gpu, steps.u)?)
     }
 }
 
@@ -146,19 +146,9 @@ struct OnPlane<'s, 'a> {
     gpu: Option<PlaneSteps>,
 }
 
-impl OnPlane<'_, '_> {
-    /// Brings the field from the GPU.
-    fn fetch(&mut self) -> Result<(), GpuError> {
-        match &self.gpu {
-            Some(gpu) => gpu.save(Part::U, self.u),
-            None => Ok(()),
-        }
-    }
-}
-
 impl Holder for OnPlane<'_, '_> {
     fn state(&mut self) -> Result<(HeldRows<'_>, &Reduction<'_>, &Identity), GpuError> {
-        self.fetch()?;
+        fetch(&self.gpu, self.u)?;
         if let Some(gpu) = &self.gpu {
             gpu.save(Part::P, &mut self.d)?;
         }
@@ -168,7 +158,7 @@ impl Holder for OnPlane<'_, '_> {
     }
 
     fn field(&mut self) -> Result<Band<f64>, SolveError> {
-        self.fetch()?;
+        fetch(&self.gpu, self.u)?;
         Ok(self.solver.band(self.u)?.0)
     }
 

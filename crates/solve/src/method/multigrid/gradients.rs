@@ -6,7 +6,7 @@ use std::ops::Range;
 use crosswarp_prim::Superaccumulator;
 
 use super::held::HeldRows;
-use super::steps::{Ended, Holder, raised};
+use super::steps::{Ended, Holder, fetch, raised};
 use super::{Holding, Solver};
 use crate::engine::cpu::multigrid::finest::Finest;
 use crate::engine::cpu::multigrid::hierarchy::Hierarchy;
@@ -219,7 +219,7 @@ impl Solver<'_, Hierarchy<f32>> {
             gpu,
         };
         iterate(&mut steps, begun, ended, options, observer)?;
-        Ok(steps.fetch()?)
+        Ok(fetch(&steps.gpu, steps.u)?)
     }
 
     /// Goes on with the GPU that has the levels; `u` has the field then only if that has no room, where one `may_leave` it,
@@ -264,19 +264,9 @@ struct OnPlane<'s, 'a> {
     gpu: Option<PlaneGradients>,
 }
 
-impl OnPlane<'_, '_> {
-    /// Brings the field from the GPU.
-    fn fetch(&mut self) -> Result<(), GpuError> {
-        match &self.gpu {
-            Some(gpu) => gpu.save(Part::U, self.u),
-            None => Ok(()),
-        }
-    }
-}
-
 impl Holder for OnPlane<'_, '_> {
     fn state(&mut self) -> Result<(HeldRows<'_>, &Reduction<'_>, &Identity), GpuError> {
-        self.fetch()?;
+        fetch(&self.gpu, self.u)?;
         if let Some(gpu) = &self.gpu
             && self.keep
         {
@@ -292,7 +282,7 @@ impl Holder for OnPlane<'_, '_> {
     }
 
     fn field(&mut self) -> Result<Band<f64>, SolveError> {
-        self.fetch()?;
+        fetch(&self.gpu, self.u)?;
         Holding::of(self.solver, self.u).field()
     }
 

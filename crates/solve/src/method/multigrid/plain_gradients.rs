@@ -6,7 +6,7 @@ use std::io;
 use super::alone::Alone;
 use super::gradients::turn;
 use super::held::HeldRows;
-use super::steps::{Ended, Holder, raised};
+use super::steps::{Ended, Holder, fetch, raised};
 use super::{LeafSums, Solver};
 use crate::engine::cuda::multigrid::steps::{Part, PlaneSteps};
 use crate::field::band::Band;
@@ -129,7 +129,7 @@ impl Solver<'_, Alone> {
             gpu,
         };
         iterate(&mut steps, ended, options, observer)?;
-        Ok(steps.fetch()?)
+        Ok(fetch(&steps.gpu, steps.u)?)
     }
 }
 
@@ -144,19 +144,9 @@ struct OnPlane<'s, 'a> {
     gpu: Option<PlaneSteps>,
 }
 
-impl OnPlane<'_, '_> {
-    /// Brings the field from the GPU.
-    fn fetch(&mut self) -> Result<(), GpuError> {
-        match &self.gpu {
-            Some(gpu) => gpu.save(Part::U, self.u),
-            None => Ok(()),
-        }
-    }
-}
-
 impl Holder for OnPlane<'_, '_> {
     fn state(&mut self) -> Result<(HeldRows<'_>, &Reduction<'_>, &Identity), GpuError> {
-        self.fetch()?;
+        fetch(&self.gpu, self.u)?;
         if let Some(gpu) = &self.gpu {
             gpu.save(Part::R, &mut self.r)?;
             gpu.save(Part::P, &mut self.p)?;
@@ -167,7 +157,7 @@ impl Holder for OnPlane<'_, '_> {
     }
 
     fn field(&mut self) -> Result<Band<f64>, SolveError> {
-        self.fetch()?;
+        fetch(&self.gpu, self.u)?;
         Ok(self.solver.band(self.u)?.0)
     }
 

@@ -4,8 +4,10 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use super::held::HeldRows;
+use crate::engine::cuda::multigrid::steps::{FinestPass, GpuSteps, Part};
 use crate::field::band::Band;
 use crate::field::checkpoint::{self, CheckpointError, Identity, StepsState};
+use crate::field::storage::Field;
 use crate::field::view::{FieldView, Scaled};
 use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
@@ -189,6 +191,17 @@ impl Ended {
         let norms = &self.norms;
         let written = checkpoint::save(reduction, &rows, path, identity, norms, Some(state))?;
         Ok(written.err())
+    }
+}
+
+/// Brings u from the GPU, if it is there.
+pub(super) fn fetch<A: FinestPass, K>(
+    gpu: &Option<GpuSteps<A, K>>,
+    u: &mut Field<f64>,
+) -> Result<(), GpuError> {
+    match gpu {
+        Some(gpu) => gpu.save(Part::U, u),
+        None => Ok(()),
     }
 }
 

@@ -26,7 +26,7 @@ use self::level::{
     DeviceLevel, PassKernel, Plan, coarse_kernels, finest_kernels, preconditioning_kernels,
 };
 use self::small::Small;
-use self::steps::{Made, Part, PlaneGradients, Preconditioner};
+use self::steps::{Made, PlaneGradients, Preconditioner};
 use self::storage::{DeviceField, DeviceTable, Stored, pitch_of};
 use self::sums::LeafSums;
 use crate::engine::cpu::multigrid::cycle::power_of_two;
@@ -410,10 +410,9 @@ impl PlaneGradients {
             Ok(made) => made,
             Err(error) => return Err(Box::new((cycles, error))),
         };
+        cycles.finest.set_right_side(room.residual());
         let u = cycles.finest.replace_field(z);
-        let steps = room.with(cycles, u);
-        let r = steps.address(Part::R);
-        Ok(steps.changing(|cycles| cycles.finest.set_right_side(r)))
+        Ok(room.with(cycles, u))
     }
 }
 

@@ -192,6 +192,11 @@ impl<A: FinestPass> Made<A> {
 }
 
 impl<A: FinestPass> Room<A> {
+    /// Where r is.
+    pub fn residual(&self) -> u64 {
+        self.fields[0].address()
+    }
+
     /// With `u`, and what else is needed.
     pub fn with<K>(self, kept: K, u: DeviceField<f64>) -> GpuSteps<A, K> {
         let Room {
@@ -216,17 +221,6 @@ impl<A: FinestPass> Room<A> {
 }
 
 impl<A: FinestPass, K> GpuSteps<A, K> {
-    /// Changes what is kept.
-    pub(super) fn changing(mut self, change: impl FnOnce(&mut K)) -> Self {
-        change(&mut self.kept);
-        self
-    }
-
-    /// Where a field is.
-    pub(super) fn address(&self, part: Part) -> u64 {
-        self.field(part).address()
-    }
-
     fn field(&self, part: Part) -> &DeviceField<f64> {
         &self.fields[part as usize]
     }

@@ -1,4 +1,4 @@
-//! Interpolation that follows an operator of points, and the coarse operator that goes with it.
+//! Interpolation that follows an operator of points.
 //!
 //! As `galerkin.rs` and `interpolation.rs` of planes: coarse points are every second one of all axes. A point between two
 //! of them takes their values weighted by the couplings towards them, summed over the points across; one amid four takes
@@ -23,8 +23,8 @@ const WEIGHTS: usize = 26;
 
 /// Weights, by coarse planes; rows have a point more on both sides.
 pub(crate) struct PointWeights {
-    fine: [Axis; 3],
-    coarse: [Axis; 3],
+    pub(super) fine: [Axis; 3],
+    pub(super) coarse: [Axis; 3],
     weights: Vec<Field<f64>>,
     /// The coarse planes that have them.
     made: Range<isize>,
@@ -162,12 +162,12 @@ impl PointWeights {
     }
 
     #[inline(always)]
-    fn at(&self, i: usize, j: usize) -> usize {
+    pub(super) fn at(&self, i: usize, j: usize) -> usize {
         j * (self.coarse[0].len + 2) + 1 + i
     }
 
     /// The coarse planes `k` − 1 to `k` + 1.
-    fn near(&self, k: isize) -> NearbyWeights<'_> {
+    pub(super) fn near(&self, k: isize) -> NearbyWeights<'_> {
         let row = |field: usize, k: isize| match self.made.contains(&k) {
             true => self.weights[field].row(k),
             false => &[],
@@ -210,45 +210,10 @@ impl PointWeights {
     }
 
     /// Whether there are points between coarse point `at` of an axis and those beside it.
-    fn places(&self, axis: usize, at: isize) -> Neighbours {
+    pub(super) fn places(&self, axis: usize, at: isize) -> Neighbours {
         Neighbours {
             before: self.fine[axis].has_between(at - 1),
             after: self.fine[axis].has_between(at),
-        }
-    }
-
-    /// Sets the coarse operator's planes `planes`, by `threads`.
-    pub fn product(
-        &self,
-        operator: &Points,
-        planes: Range<isize>,
-        out: &mut Points,
-        threads: usize,
-    ) {
-        let [columns, rows] = [0, 1].map(|axis: usize| self.coarse[axis].len);
-        let planes: Vec<isize> = planes.collect();
-        let make = |k| {
-            let centre = self.fine[2].fine_of(k);
-            let (weights, operator) = (self.near(k), operator.near(centre - 2..centre + 3));
-            let mut fields = vec![vec![0.0; (columns + 2) * rows]; STEPS.len() + 1];
-            for j in 0..rows {
-                for i in 0..columns {
-                    let of = [i as isize, j as isize, k];
-                    let (parts, excess) = weights.product_at(&operator, of);
-                    for (field, part) in fields.iter_mut().zip(parts.into_iter().chain([excess])) {
-                        field[self.at(i, j)] = part;
-                    }
-                }
-            }
-            fields
-        };
-        let bytes = size_of::<f64>() * (columns + 2) * rows * (STEPS.len() + 1);
-        for some in planes.chunks(at_once(threads, bytes)) {
-            for (&k, made) in some.iter().zip(side_by_side(threads, some, make)) {
-                for (field, made) in out.parts.iter_mut().chain([&mut out.excess]).zip(made) {
-                    field.row_mut(k).copy_from_slice(&made);
-                }
-            }
         }
     }
 
@@ -385,8 +350,8 @@ impl PointWeights {
 }
 
 /// The weights of three coarse planes.
-struct NearbyWeights<'a> {
-    of: &'a PointWeights,
+pub(super) struct NearbyWeights<'a> {
+    pub(super) of: &'a PointWeights,
     first: isize,
     /// By planes; empty where there is none.
     rows: [[&'a [f64]; WEIGHTS]; 3],
@@ -396,7 +361,7 @@ impl NearbyWeights<'_> {
     /// Where coarse point (i, j, k), which may lie beyond an end of the grid, has its weights: the plane, and the place in
     /// it; none if there is no such point.
     #[inline(always)]
-    fn place(&self, [i, j, k]: [isize; 3]) -> (usize, Option<usize>) {
+    pub(super) fn place(&self, [i, j, k]: [isize; 3]) -> (usize, Option<usize>) {
         let inside = |at: isize, axis: Axis| match axis.wraps {
             true => Some(at.rem_euclid(axis.len as isize) as usize),
             false => (0..axis.len as isize).contains(&at).then_some(at as usize),
@@ -411,7 +376,12 @@ impl NearbyWeights<'_> {
 
     /// Weight `corner` of the point of `kind` there; 0 if there is none.
     #[inline(always)]
-    fn at(&self, kind: usize, (plane, at): (usize, Option<usize>), corner: usize) -> f64 {
+    pub(super) fn at(
+        &self,
+        kind: usize,
+        (plane, at): (usize, Option<usize>),
+        corner: usize,
+    ) -> f64 {
         let row = self.rows[plane][FIRST[kind] + number(kind, corner)];
         at.and_then(|at| row.get(at)).copied().unwrap_or(0.0)
     }
@@ -468,128 +438,6 @@ impl NearbyWeights<'_> {
             planes[number(kind, corner)][at] = share(part, all);
         }
     }
-
-    /// The couplings and the excess of coarse point `of`.
-    fn product_at(&self, operator: &Nearby<'_>, of: [isize; 3]) -> ([f64; STEPS.len()], f64) {
-        let along: [Neighbours; 3] = std::array::from_fn(|axis| self.of.places(axis, of[axis]));
-        let centre = [2 * of[0], 2 * of[1], self.of.fine[2].fine_of(of[2])];
-        let mut parents = [const { None::<Parents> }; 125];
-        let number = |[px, py, pz]: Step| (((pz + 2) * 5 + py + 2) * 5 + px + 2) as usize;
-        let mut parts = [0.0; 27];
-        let (mut excess, mut size) = (0.0, 0.0);
-        let range = |axis: usize| -isize::from(along[axis].before)..=isize::from(along[axis].after);
-        for pz in range(2) {
-            for py in range(1) {
-                for px in range(0) {
-                    let place = [px, py, pz];
-                    let here = parents[number(place)]
-                        .get_or_insert_with(|| self.parents(of, place))
-                        .clone();
-                    let own = here.weight_of([0; 3]);
-                    if own == 0.0 {
-                        continue;
-                    }
-                    let point: [isize; 3] =
-                        std::array::from_fn(|axis| centre[axis] + along[axis].step(place[axis]));
-                    let own_excess = operator.excess_of(point);
-                    let (mut diagonal, mut of_one) = (own_excess, own_excess * here.one);
-                    for (part, &step) in STEPS[..operator.parts()].iter().enumerate() {
-                        for forward in [true, false] {
-                            let coupling = operator.coupling(point, step, part, forward);
-                            if coupling == 0.0 {
-                                continue;
-                            }
-                            let sign = if forward { 1 } else { -1 };
-                            let there: Step = std::array::from_fn(|axis| {
-                                along[axis].next(place[axis], sign * step[axis])
-                            });
-                            let there = parents[number(there)]
-                                .get_or_insert_with(|| self.parents(of, there));
-                            diagonal += coupling;
-                            of_one += coupling * (here.one - there.one);
-                            there.add(own * coupling, &mut parts);
-                        }
-                    }
-                    here.add(-(own * diagonal), &mut parts);
-                    excess += own * of_one;
-                    size += own * diagonal;
-                }
-            }
-        }
-        // What is left where all should cancel is rounding; a coupling made of it would tie what is not tied.
-        let settle = |value: f64| {
-            if value.abs() <= 1e-14 * size {
-                0.0
-            } else {
-                value
-            }
-        };
-        let forward = STEPS.map(|step| settle(parts[offset_number(step)]));
-        (forward, settle(excess))
-    }
-
-    /// The coarse points that the point at `place` (0 and ±2: coarse points, ±1: between) around coarse point `of` takes
-    /// values of, and with what weights.
-    fn parents(&self, of: [isize; 3], place: Step) -> Parents {
-        let (mut kind, mut base, mut before) = (0, of, [0; 3]);
-        for axis in 0..3 {
-            before[axis] = place[axis].div_euclid(2);
-            base[axis] += before[axis];
-            kind |= ((place[axis] & 1) as usize) << axis;
-        }
-        let mut parents = Parents {
-            count: 0,
-            offsets: [0; 8],
-            weights: [0.0; 8],
-            one: 0.0,
-        };
-        let place = self.place(base);
-        for corner in (0..8usize).filter(|corner| corner & !kind == 0) {
-            let weight = match kind {
-                0 => 1.0,
-                kind => self.at(kind, place, corner),
-            };
-            let step = std::array::from_fn(|axis| before[axis] + (corner >> axis & 1) as isize);
-            parents.offsets[parents.count] = offset_number(step);
-            parents.weights[parents.count] = weight;
-            parents.count += 1;
-            parents.one += weight;
-        }
-        parents
-    }
-}
-
-/// The coarse points that a point takes values of, by [`offset_number`], and the weights.
-#[derive(Clone)]
-struct Parents {
-    count: usize,
-    offsets: [usize; 8],
-    weights: [f64; 8],
-    /// The interpolant of 1.
-    one: f64,
-}
-
-/// A number for each step to a point around, and none.
-#[inline(always)]
-fn offset_number([dx, dy, dz]: Step) -> usize {
-    (((dz + 1) * 3 + dy + 1) * 3 + dx + 1) as usize
-}
-
-impl Parents {
-    fn weight_of(&self, step: Step) -> f64 {
-        let wanted = offset_number(step);
-        let mut offsets = self.offsets[..self.count].iter();
-        let at = offsets.position(|&offset| offset == wanted);
-        at.map_or(0.0, |at| self.weights[at])
-    }
-
-    /// Adds `times` each weight.
-    #[inline(always)]
-    fn add(&self, times: f64, parts: &mut [f64; 27]) {
-        for (&offset, &weight) in self.offsets[..self.count].iter().zip(&self.weights) {
-            parts[offset] += times * weight;
-        }
-    }
 }
 
 /// What part of a point's excess belongs to the axes of `kind`.
@@ -627,29 +475,9 @@ fn part_of_excess(kind: usize, star: &Star) -> f64 {
 
 /// Whether there is a point between a coarse point and the ones before and after it; see `galerkin.rs`.
 #[derive(Clone, Copy)]
-struct Neighbours {
-    before: bool,
-    after: bool,
-}
-
-impl Neighbours {
-    #[inline(always)]
-    fn step(self, place: isize) -> isize {
-        match place {
-            -2 if !self.before => -1,
-            2 if !self.after => 1,
-            place => place,
-        }
-    }
-
-    #[inline(always)]
-    fn next(self, place: isize, by: isize) -> isize {
-        match (place, by) {
-            (0, 1) if !self.after => 2,
-            (0, -1) if !self.before => -2,
-            _ => place + by,
-        }
-    }
+pub(super) struct Neighbours {
+    pub(super) before: bool,
+    pub(super) after: bool,
 }
 
 #[cfg(test)]

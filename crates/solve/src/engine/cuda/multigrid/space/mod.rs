@@ -203,7 +203,7 @@ impl GpuBox {
         self.sum()
     }
 
-    /// The sum of squares of b − Au. The next level's right side is made, too, for no kernel measures alone.
+    /// The sum of squares of b − Au. The next level's right side is made, too, because no kernel only measures.
     pub(crate) fn residual(
         &mut self,
         rows: &mut LevelRows<'_>,

@@ -6,12 +6,14 @@ use crosswarp_cuda::{Buffer, Stream};
 
 use crate::engine::cpu::multigrid::shape::Shape;
 use crate::engine::cpu::multigrid::space::level::Level;
-use crate::engine::cpu::multigrid::space::points::Points;
+use crate::engine::cpu::multigrid::space::points::{ALONG_AXES, Points, STEPS};
 use crate::engine::cpu::multigrid::space::transfer::Transfer;
 use crate::engine::cuda::multigrid::storage::{DeviceField, Stored};
 use crate::field::storage::Field;
-use crate::gpu::box_arguments::{BoxPoints, STEPS_ALONG_AXES};
+use crate::gpu::box_arguments::{BOX_STEPS, BoxPoints, STEPS_ALONG_AXES};
 use crate::gpu::error::GpuError;
+
+const _: () = assert!(BOX_STEPS == STEPS.len() && STEPS_ALONG_AXES == ALONG_AXES);
 
 /// The couplings of a level, and the weights to the next.
 pub(super) struct DevicePoints {

@@ -55,9 +55,9 @@ impl BoxGradients {
             Ok(made) => made,
             Err(error) => return Err(Box::new((levels, error))),
         };
-        let u = levels.levels[0].replace_field(z);
-        let steps = room.with(levels, u);
-        let r = steps.address(Part::R);
-        Ok(steps.changing(|levels| levels.levels[0].set_right_side(r)))
+        let finest = &mut levels.levels[0];
+        finest.set_right_side(room.residual());
+        let u = finest.replace_field(z);
+        Ok(room.with(levels, u))
     }
 }

@@ -134,24 +134,22 @@ fn bits(value: &Result<Value, ReduceError>) -> Result<(DType, u64), String> {
         .map_err(ToString::to_string)
 }
 
-/// Every operation on elements `offset`.. of arrays of `offset` + `len`.
-fn check<T: Element>(gpu: &Gpu, kind: Kind, len: usize, offset: usize) {
-    let arrays = [1, 2].map(|seed| make::<T>(kind, offset + len, seed + len as u64));
+/// Every operation on arrays of `len` elements, each from its offset on of a buffer.
+fn check<T: Element>(gpu: &Gpu, kind: Kind, len: usize, offsets: [usize; 2]) {
+    let arrays: [Vec<T>; 2] =
+        std::array::from_fn(|k| make(kind, offsets[k] + len, 1 + (k + len) as u64));
     let buffers = arrays
         .each_ref()
         .map(|array| Buffer::from_slice(&gpu.stream, array).unwrap());
     let mut workspace = gpu.reducer.workspace(&gpu.stream).unwrap();
     for &op in Op::ALL {
-        let host: Vec<&[T]> = arrays.iter().map(|array| &array[offset..]).collect();
-        let there: Vec<_> = buffers
-            .iter()
-            .map(|buffer| buffer.range(offset..))
-            .collect();
+        let host = [0, 1].map(|k| &arrays[k][offsets[k]..]);
+        let there = [0, 1].map(|k| buffers[k].range(offsets[k]..));
         let cpu = Reducer::new().reduce(op, &host[..op.inputs()]);
         let cuda = gpu
             .reducer
             .reduce(op, &mut workspace, &there[..op.inputs()]);
-        let what = format!("{op} of {len} {} {kind:?} from {offset}", T::DTYPE);
+        let what = format!("{op} of {len} {} {kind:?} from {offsets:?}", T::DTYPE);
         assert_eq!(bits(&cuda), bits(&cpu), "{what}");
     }
 }
@@ -185,7 +183,7 @@ fn every_operation_and_type_around_every_boundary() {
     }
     lengths.extend([2 * 2048 + 77, 100_003, 1_000_000]);
     for &len in &lengths {
-        for_every_type!(check(&gpu, Kind::Ordinary, len, 0));
+        for_every_type!(check(&gpu, Kind::Ordinary, len, [0; 2]));
     }
 }
 
@@ -196,7 +194,7 @@ fn values_of_all_kinds() {
     };
     for kind in KINDS {
         for len in [5, 2048, 2050, 30_000, 700_001] {
-            for_every_type!(check(&gpu, kind, len, 0));
+            for_every_type!(check(&gpu, kind, len, [0; 2]));
         }
     }
 }
@@ -206,9 +204,11 @@ fn arrays_may_begin_anywhere() {
     let Some(gpu) = gpu("arrays_may_begin_anywhere") else {
         return;
     };
-    for offset in [1, 2, 3, 5, 8, 15] {
+    // Two inputs that are as far from a multiple of 16 bytes, and that are not.
+    let alike = [1, 2, 3, 5, 8, 15].map(|offset| [offset; 2]);
+    for offsets in [&alike[..], &[[0, 1], [3, 0], [9, 2]]].concat() {
         for len in [0, 1, 130, 2049, 50_000, 300_000] {
-            for_every_type!(check(&gpu, Kind::Ordinary, len, offset));
+            for_every_type!(check(&gpu, Kind::Ordinary, len, offsets));
         }
     }
 }
@@ -218,10 +218,10 @@ fn large_arrays() {
     let Some(gpu) = gpu("large_arrays") else {
         return;
     };
-    check::<f32>(&gpu, Kind::Finite, 40_000_003, 0);
-    check::<f16>(&gpu, Kind::Ordinary, 50_000_001, 0);
-    check::<f64>(&gpu, Kind::Bits, 10_000_000, 1);
-    check::<i32>(&gpu, Kind::Bits, 30_000_001, 0);
+    check::<f32>(&gpu, Kind::Finite, 40_000_003, [0; 2]);
+    check::<f16>(&gpu, Kind::Ordinary, 50_000_001, [0; 2]);
+    check::<f64>(&gpu, Kind::Bits, 10_000_000, [1; 2]);
+    check::<i32>(&gpu, Kind::Bits, 30_000_001, [0; 2]);
 }
 
 /// Every operation of an array cut at `cuts`, a PE and a GPU for each part.

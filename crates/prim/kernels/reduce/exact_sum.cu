@@ -16,7 +16,7 @@ namespace crosswarp {
 // 20 KB of shared memory a block for f32, 34 KB for f64.
 constexpr int exact_threads = sizeof(ELEMENT::storage) == 8 ? exact_f64_threads : reduce_threads;
 
-template <bool aligned> __device__ void exact_sum(const reduce_arguments& a) {
+__device__ inline void exact_sum(const reduce_arguments& a) {
     using E = ELEMENT;
     using S = E::storage;
     using F = E::format;
@@ -40,7 +40,7 @@ template <bool aligned> __device__ void exact_sum(const reduce_arguments& a) {
             at += c.negative ? -i64(c.chunk[i]) : i64(c.chunk[i]);
         }
     };
-    walk<S, false, aligned>(
+    walk<S, false>(
         static_cast<const S*>(a.x), nullptr, n,
         [&](const S* x, const S*, u64) {
 #pragma unroll
@@ -74,8 +74,5 @@ template <bool aligned> __device__ void exact_sum(const reduce_arguments& a) {
 }  // namespace crosswarp
 
 extern "C" __global__ void __launch_bounds__(cw::exact_threads) reduce(cw::reduce_arguments a) {
-    cw::exact_sum<true>(a);
-}
-extern "C" __global__ void __launch_bounds__(cw::exact_threads) reduce_unaligned(cw::reduce_arguments a) {
-    cw::exact_sum<false>(a);
+    cw::exact_sum(a);
 }

@@ -8,7 +8,7 @@
 
 namespace crosswarp {
 
-template <bool aligned> __device__ void extremum(const reduce_arguments& a) {
+__device__ inline void extremum(const reduce_arguments& a) {
     using E = ELEMENT;
     using S = E::storage;
     using Search = extremum_search<E>;
@@ -16,7 +16,7 @@ template <bool aligned> __device__ void extremum(const reduce_arguments& a) {
     start_early<false, S>(a, first_unit() * walk_unit_bytes<false>);
     const u64 n = element_count(a);
     Search search;
-    walk<S, false, aligned>(
+    walk<S, false>(
         static_cast<const S*>(a.x), nullptr, n, [&](const S* v, const S*, u64 at) { search.offer_vector(v, at); },
         [&](S v, S, u64 at) { search.offer(Search::Keys::key(v), at); });
     two_words mine = search.found();
@@ -26,8 +26,5 @@ template <bool aligned> __device__ void extremum(const reduce_arguments& a) {
 }  // namespace crosswarp
 
 extern "C" __global__ void __launch_bounds__(cw::reduce_threads, 2) reduce(cw::reduce_arguments a) {
-    cw::extremum<true>(a);
-}
-extern "C" __global__ void __launch_bounds__(cw::reduce_threads, 2) reduce_unaligned(cw::reduce_arguments a) {
-    cw::extremum<false>(a);
+    cw::extremum(a);
 }

@@ -10,7 +10,7 @@
 
 namespace crosswarp {
 
-template <bool aligned> __device__ void sum(const reduce_arguments& a) {
+__device__ inline void sum(const reduce_arguments& a) {
     using E = ELEMENT;
     using S = E::storage;
     constexpr int limbs = format192::limbs;
@@ -23,7 +23,7 @@ template <bool aligned> __device__ void sum(const reduce_arguments& a) {
     const u64 n = element_count(a);
     const int warps = blockDim.x / 32, me = threadIdx.x / 32, lane = warp::lane();
     integer_sum<E, TERM> mine;
-    walk<S, TERM::inputs == 2, aligned>(
+    walk<S, TERM::inputs == 2>(
         static_cast<const S*>(a.x), static_cast<const S*>(a.y), n,
         [&](const S* x, const S* y, u64) { mine.add_vector(x, y); },
         [&](S x, S y, u64) { mine.add(x, y); });
@@ -62,8 +62,5 @@ template <bool aligned> __device__ void sum(const reduce_arguments& a) {
 // With two blocks per SM the compiler keeps the loads before their use; asked for more it would save registers,
 // which took 2^12 elements from 1.1 to 1.5 µs.
 extern "C" __global__ void __launch_bounds__(cw::reduce_threads, 2) reduce(cw::reduce_arguments a) {
-    cw::sum<true>(a);
-}
-extern "C" __global__ void __launch_bounds__(cw::reduce_threads, 2) reduce_unaligned(cw::reduce_arguments a) {
-    cw::sum<false>(a);
+    cw::sum(a);
 }

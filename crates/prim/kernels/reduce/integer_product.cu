@@ -9,12 +9,12 @@
 
 namespace crosswarp {
 
-template <bool aligned> __device__ void product(const reduce_arguments& a) {
+__device__ inline void product(const reduce_arguments& a) {
     using S = ELEMENT::storage;
     start_early();
     const u64 n = element_count(a);
     two_words mine = {1, 0};
-    walk<S, false, aligned>(
+    walk<S, false>(
         static_cast<const S*>(a.x), nullptr, n,
         [&](const S* x, const S*, u64) {
 #pragma unroll
@@ -28,8 +28,5 @@ template <bool aligned> __device__ void product(const reduce_arguments& a) {
 }  // namespace crosswarp
 
 extern "C" __global__ void __launch_bounds__(cw::reduce_threads, 4) reduce(cw::reduce_arguments a) {
-    cw::product<true>(a);
-}
-extern "C" __global__ void __launch_bounds__(cw::reduce_threads, 4) reduce_unaligned(cw::reduce_arguments a) {
-    cw::product<false>(a);
+    cw::product(a);
 }

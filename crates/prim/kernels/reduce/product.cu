@@ -28,7 +28,7 @@ template <class F> __device__ inline typename F::type product_of_words(const u64
 
 // `a.y`: with `finish_words` null, and the leaves' products are the result; else room for the products of
 // all levels.
-template <bool aligned> __device__ void product(const reduce_arguments& a) {
+__device__ inline void product(const reduce_arguments& a) {
     using E = ELEMENT;
     using F = E::format;
     using L = leaf_layout<E>;
@@ -38,9 +38,9 @@ template <bool aligned> __device__ void product(const reduce_arguments& a) {
     u64* level = a.finish == finish_words ? a.out : static_cast<u64*>(const_cast<void*>(a.y));
     u64 count = (n + leaf_elements - 1) / leaf_elements;
 
-    const warp_leaves<E, value_term, leaf_product, aligned> pass(a.x, nullptr);
+    const warp_leaves<E, value_term, leaf_product, false> pass(a.x, nullptr);
     const u64 from = u64(me) * gridDim.x + blockIdx.x;
-    pass.run(n, from, pass.first(from), u64(warps) * gridDim.x, [&](u64 u, typename F::type value) {
+    run_leaves(pass, n, from, pass.first(from), u64(warps) * gridDim.x, [&](u64 u, typename F::type value) {
         u64 leaf = u * L::leaves + lane / L::lanes;
         if (lane % L::lanes == 0 && leaf < count) level[leaf] = F::to_bits(value);
     });
@@ -67,8 +67,5 @@ template <bool aligned> __device__ void product(const reduce_arguments& a) {
 
 #define BLOCKS (sizeof(cw::ELEMENT::storage) == 8 ? 1 : 2)
 extern "C" __global__ void __launch_bounds__(cw::reduce_threads, BLOCKS) reduce(cw::reduce_arguments a) {
-    cw::product<true>(a);
-}
-extern "C" __global__ void __launch_bounds__(cw::reduce_threads, BLOCKS) reduce_unaligned(cw::reduce_arguments a) {
-    cw::product<false>(a);
+    cw::product(a);
 }

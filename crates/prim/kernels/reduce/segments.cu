@@ -49,21 +49,13 @@ struct sum_of_segment {
             take(L::leaves == 1 ? value : __shfl_sync(0xffffffffu, value, leaf * L::lanes));
         }
     }
-    template <bool aligned> __device__ void add_units(const storage* x, const storage* y, u64 count) {
-        const warp_leaves<E, TERM, leaf_sum, aligned> pass(x, y);
-        pass.run(count, 0, pass.first(0), 1, [&](u64 u, T value) {
+    __device__ void add(const storage* x, const storage* y, u64 count, u64) {
+        single = count <= leaf_elements;
+        const warp_leaves<E, TERM, leaf_sum, false> pass(x, y);
+        run_leaves(pass, count, 0, pass.first(0), 1, [&](u64 u, T value) {
             only = value;
             if (!single) take_unit(x, y, u, count, value);
         });
-    }
-    __device__ void add(const storage* x, const storage* y, u64 count, u64) {
-        single = count <= leaf_elements;
-        bool aligned = (reinterpret_cast<u64>(x) | (TERM::inputs == 2 ? reinterpret_cast<u64>(y) : 0)) % 16 == 0;
-        if (aligned) {
-            add_units<true>(x, y, count);
-        } else {
-            add_units<false>(x, y, count);
-        }
         only = __shfl_sync(0xffffffffu, only, 0);
         if (single && is_doubtful<TERM>(only)) {
             total.merge(redo_leaves<E, TERM>(x, y, u64(0), count, only));

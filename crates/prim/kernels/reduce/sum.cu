@@ -2,8 +2,5 @@
 #include "reduce/sum.cuh"
 
 extern "C" __global__ void __launch_bounds__(cw::reduce_threads, SUM_BLOCKS) reduce(cw::reduce_arguments a) {
-    cw::sum<true>(a);
-}
-extern "C" __global__ void __launch_bounds__(cw::reduce_threads, SUM_BLOCKS) reduce_unaligned(cw::reduce_arguments a) {
-    cw::sum<false>(a);
+    cw::sum(a);
 }

@@ -97,7 +97,7 @@ __device__ inline void add_leaves(warp_accumulator<typename E::format>& total, t
 }
 
 // The sum over the blocks of the grid.
-template <bool aligned> __device__ inline void sum(const reduce_arguments& a) {
+__device__ inline void sum(const reduce_arguments& a) {
     using E = ELEMENT;
     using F = typename E::format;
     using L = leaf_layout<E>;
@@ -110,7 +110,7 @@ template <bool aligned> __device__ inline void sum(const reduce_arguments& a) {
     __shared__ u32 seen[most_warps];
 
     const int warps = blockDim.x / 32, me = threadIdx.x / 32, lane = warp::lane();
-    const warp_leaves<E, TERM, leaf_sum, aligned> pass(a.x, a.y);
+    const warp_leaves<E, TERM, leaf_sum, false> pass(a.x, a.y);
     // Neighbouring units go to different blocks, so that few units use many SMs.
     const u64 from = u64(me) * gridDim.x + blockIdx.x, step = u64(warps) * gridDim.x;
     u64 at = pass.first(from);
@@ -126,7 +126,7 @@ template <bool aligned> __device__ inline void sum(const reduce_arguments& a) {
 
     warp_accumulator<F> total;
     auto only = leaf_sum::identity<typename F::type>();
-    pass.run(n, from, at, step, [&](u64 u, typename F::type value) {
+    run_leaves(pass, n, from, at, step, [&](u64 u, typename F::type value) {
         only = value;
         if (!few) add_leaves<E, TERM>(total, value, pass.x, pass.y, u, n);
     });

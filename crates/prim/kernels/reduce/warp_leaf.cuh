@@ -269,4 +269,15 @@ template <class E, class Term, class Op, bool aligned> struct warp_leaves {
     }
 };
 
+// `run` of leaves that begin anywhere, in the way that fits where they do.
+template <class E, class Term, class Op, class Use>
+__device__ inline void run_leaves(const warp_leaves<E, Term, Op, false>& leaves, u64 n, u64 from, u64 at, u64 step, Use use) {
+    const u64 addresses = reinterpret_cast<u64>(leaves.x) | (Term::inputs == 2 ? reinterpret_cast<u64>(leaves.y) : 0);
+    if (addresses % 16 == 0) {
+        warp_leaves<E, Term, Op, true>(leaves.x, leaves.y).run(n, from, at, step, use);
+    } else {
+        leaves.run(n, from, at, step, use);
+    }
+}
+
 }  // namespace crosswarp

@@ -188,8 +188,7 @@ impl Launcher {
             ahead: program.ahead(n),
             result_bytes: out.bytes,
         };
-        let aligned = (arguments.x | arguments.y).is_multiple_of(16);
-        let launch = program.launch(n, aligned).prepare()?;
+        let launch = program.launch(n).prepare()?;
         // SAFETY: the kernel's one parameter is this structure. It reads `n` elements of the inputs and
         // one count, uses the state, which has the words it needs, and the products, for which there is
         // room, and writes what `finish` says: the result's bytes, but for `Words` words for which `out` has

@@ -257,8 +257,7 @@ impl Key {
 /// A loaded kernel.
 pub(crate) struct Program {
     key: Key,
-    aligned: Function,
-    unaligned: Function,
+    function: Function,
     multiprocessors: u64,
     /// Blocks of the most threads that are resident on a multiprocessor.
     blocks: u64,
@@ -295,24 +294,24 @@ impl Program {
     ) -> Result<Self, ReduceError> {
         let module =
             Module::compile_with(device, source, options).map_err(crosswarp_cuda::Error::from)?;
-        let function = |name| module.function(name).map_err(crosswarp_cuda::Error::from);
-        let aligned = function("reduce")?;
-        let blocks = aligned
+        let function = module
+            .function("reduce")
+            .map_err(crosswarp_cuda::Error::from)?;
+        let blocks = function
             .blocks_per_multiprocessor(key.threads(), 0)
             .map_err(crosswarp_cuda::Error::from)?;
         Ok(Self {
             key,
-            unaligned: function("reduce_unaligned")?,
             multiprocessors: device.properties().multiprocessors.max(1).into(),
             blocks: u64::from(blocks.max(1)),
-            aligned,
+            function,
         })
     }
 
-    /// The launch for `n` elements at these addresses: (blocks, threads) depend on `n` alone.
+    /// The launch for `n` elements: (blocks, threads) depend on `n` alone.
     ///
     /// Figures: H200, `f32`, from memory, in a graph.
-    pub fn launch(&self, n: u64, aligned: bool) -> Launch<'_> {
+    pub fn launch(&self, n: u64) -> Launch<'_> {
         let units = n.div_ceil(self.key.unit()).max(1);
         let warps = u64::from(self.key.threads() / 32);
         let per_block = |blocks: u64| units.div_ceil(blocks).min(warps);
@@ -334,12 +333,7 @@ impl Program {
             };
             ((resident * rounds).min(MOST_COMBINED_BLOCKS), warps)
         };
-        let function = if aligned {
-            &self.aligned
-        } else {
-            &self.unaligned
-        };
-        Launch::new(function)
+        Launch::new(&self.function)
             .grid(blocks as u32)
             .block(32 * warps as u32)
             .overlapping()

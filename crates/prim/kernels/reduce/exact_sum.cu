@@ -40,8 +40,8 @@ __device__ inline void exact_sum(const reduce_arguments& a) {
             at += c.negative ? -i64(c.chunk[i]) : i64(c.chunk[i]);
         }
     };
-    walk<S, false>(
-        static_cast<const S*>(a.x), nullptr, n,
+    walk<false, S>(
+        are_aligned<false>(a.x, nullptr), static_cast<const S*>(a.x), nullptr, n,
         [&](const S* x, const S*, u64) {
 #pragma unroll
             for (int i = 0; i < int(16 / sizeof(S)); ++i) add(x[i]);

@@ -16,8 +16,8 @@ __device__ inline void extremum(const reduce_arguments& a) {
     start_early<false, S>(a, first_unit() * walk_unit_bytes<false>);
     const u64 n = element_count(a);
     Search search;
-    walk<S, false>(
-        static_cast<const S*>(a.x), nullptr, n, [&](const S* v, const S*, u64 at) { search.offer_vector(v, at); },
+    walk<false, S>(
+        are_aligned<false>(a.x, nullptr), static_cast<const S*>(a.x), nullptr, n, [&](const S* v, const S*, u64 at) { search.offer_vector(v, at); },
         [&](S v, S, u64 at) { search.offer(Search::Keys::key(v), at); });
     two_words mine = search.found();
     if (combine_grid(mine, a.state, Search::none(), first_op())) finish_extremum<E>(mine, a.x, n, a);

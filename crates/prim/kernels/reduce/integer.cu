@@ -18,13 +18,14 @@ __device__ inline void sum(const reduce_arguments& a) {
 
     // Whether a warp's sum is the result; computed here, while the launch waits.
     u32 direct = gridDim.x == 1 && a.finish == finish_value;
-    asm volatile("" : "+r"(direct));
+    u32 aligned = are_aligned<TERM::inputs == 2>(a.x, a.y);
+    asm volatile("" : "+r"(direct), "+r"(aligned));
     start_early<TERM::inputs == 2, S>(a, first_unit() * walk_unit_bytes<TERM::inputs == 2>);
     const u64 n = element_count(a);
     const int warps = blockDim.x / 32, me = threadIdx.x / 32, lane = warp::lane();
     integer_sum<E, TERM> mine;
-    walk<S, TERM::inputs == 2>(
-        static_cast<const S*>(a.x), static_cast<const S*>(a.y), n,
+    walk<TERM::inputs == 2>(
+        aligned, static_cast<const S*>(a.x), static_cast<const S*>(a.y), n,
         [&](const S* x, const S* y, u64) { mine.add_vector(x, y); },
         [&](S x, S y, u64) { mine.add(x, y); });
 

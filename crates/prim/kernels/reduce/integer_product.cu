@@ -14,8 +14,8 @@ __device__ inline void product(const reduce_arguments& a) {
     start_early();
     const u64 n = element_count(a);
     two_words mine = {1, 0};
-    walk<S, false>(
-        static_cast<const S*>(a.x), nullptr, n,
+    walk<false, S>(
+        are_aligned<false>(a.x, nullptr), static_cast<const S*>(a.x), nullptr, n,
         [&](const S* x, const S*, u64) {
 #pragma unroll
             for (int i = 0; i < int(16 / sizeof(S)); ++i) mine.a *= u64(i64(x[i]));

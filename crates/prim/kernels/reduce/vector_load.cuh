@@ -32,61 +32,76 @@ template <bool two> constexpr int walk_flight = two ? walk_loads / 2 : walk_load
 template <bool two> constexpr int walk_unit_bytes = walk_flight<two> * 32 * 16;
 
 // Gives this thread's elements of inputs of n elements to `use(x, y, first)`: arrays of 16 bytes of
-// elements, of which the first has the index `first`; and the last, incomplete 16 bytes element by element
-// to `rest(x, y, index)`, and so those before the first address that is a multiple of 16. Each thread goes through the
-// indices upwards. `y` is null if there is one input. `in_step`: there is one, or both addresses are the same modulo 16.
-template <class S, bool two, bool in_step, class Use, class Rest>
-__device__ inline void walk_vectors(const S* x, const S* y, u64 n, Use use, Rest rest) {
+// elements, of which the first has the index `first`; and what is before and after whole 16 bytes element by element
+// to `rest(x, y, index)`. Each thread goes through the indices upwards. `y` is null if there is one input.
+//
+// `aligned`: `are_aligned` of the inputs, computed before the launch waits for the one before. Inputs that are not are seldom, and
+// code is long: of one the elements before the first multiple of 16 go to `rest`, of `two` the 16 bytes are loaded element
+// by element.
+template <bool two, class S, class Use, class Rest>
+__device__ inline void walk(bool aligned, const S* x, const S* y, u64 n, Use use, Rest rest) {
     constexpr int width = 16 / sizeof(S);
     constexpr int flight = walk_flight<two>;
     constexpr int unit = 32 * flight;
-    const u64 head = in_step ? min(-reinterpret_cast<u64>(x) % 16 / sizeof(S), n) : 0;
-    const u64 vectors = (n - head) / width, whole = vectors / unit;
     const u64 warps = u64(gridDim.x) * (blockDim.x / 32);
     const int lane = warp::lane();
-    auto load = [&](uint4& a, uint4& b, u64 v) {
-        a = load_elements<S, in_step>(x + head + v * width);
-        if (two) b = load_elements<S, in_step>(y + head + v * width);
-    };
+    u64 u = first_unit(), head = 0;
     auto give = [&](uint4 a, uint4 b, u64 v) {
         S p[width], q[width];
         memcpy(p, &a, 16);
         memcpy(q, &b, 16);
         use(p, q, head + v * width);
     };
-    u64 u = first_unit();
-    if (u == 0 && lane < head) rest(x[lane], two ? y[lane] : x[lane], u64(lane));
-    for (; u < whole; u += warps) {
+    if (aligned) {
+        const u64 whole = n / width / unit;
+        for (; u < whole; u += warps) {
+            const u64 v = u * unit + lane;
+            uint4 a[flight], b[flight];
+#pragma unroll
+            for (int i = 0; i < flight; ++i) {
+                a[i] = load16(x + (v + 32 * i) * width);
+                if (two) b[i] = load16(y + (v + 32 * i) * width);
+            }
+#pragma unroll
+            for (int i = 0; i < flight; ++i) give(a[i], two ? b[i] : a[i], v + 32 * i);
+        }
+        if (u != whole || n % (unit * width) == 0) return;
+    } else if (!two) {
+        head = min(-reinterpret_cast<u64>(x) % 16 / sizeof(S), n);
+        if (u == 0 && lane < head) rest(x[lane], x[lane], u64(lane));
+        x += head;
+        n -= head;
+    }
+    // Units of which any 16 bytes need not be there: the last, and all of what is not aligned.
+    const u64 vectors = n / width, whole = vectors / unit;
+#pragma unroll 1
+    for (;; u += warps) {
+        if (u > whole) return;
         const u64 v = u * unit + lane;
         uint4 a[flight], b[flight];
+        if (!two || aligned) {
 #pragma unroll
-        for (int i = 0; i < flight; ++i) load(a[i], b[i], v + 32 * i);
+            for (int i = 0; i < flight; ++i) {
+                if (v + 32 * i >= vectors) continue;
+                a[i] = load16(x + (v + 32 * i) * width);
+                if (two) b[i] = load16(y + (v + 32 * i) * width);
+            }
+        } else {
 #pragma unroll
-        for (int i = 0; i < flight; ++i) give(a[i], two ? b[i] : a[i], v + 32 * i);
-    }
-    if (u != whole || (n - head) % (unit * width) == 0) return;
-    const u64 v = whole * unit + lane;
-    uint4 a[flight], b[flight];
+            for (int i = 0; i < flight; ++i) {
+                if (v + 32 * i >= vectors) continue;
+                a[i] = load_elements<S, false>(x + (v + 32 * i) * width);
+                b[i] = load_elements<S, false>(y + (v + 32 * i) * width);
+            }
+        }
 #pragma unroll
-    for (int i = 0; i < flight; ++i) {
-        if (v + 32 * i < vectors) load(a[i], b[i], v + 32 * i);
+        for (int i = 0; i < flight; ++i) {
+            if (v + 32 * i < vectors) give(a[i], two ? b[i] : a[i], v + 32 * i);
+        }
+        if (u == whole) break;
     }
-#pragma unroll
-    for (int i = 0; i < flight; ++i) {
-        if (v + 32 * i < vectors) give(a[i], two ? b[i] : a[i], v + 32 * i);
-    }
-    const u64 k = head + vectors * width + lane;
-    if (k < n) rest(x[k], two ? y[k] : x[k], k);
-}
-
-// The same of any inputs: what is out of step is loaded element by element.
-template <class S, bool two, class Use, class Rest>
-__device__ inline void walk(const S* x, const S* y, u64 n, Use use, Rest rest) {
-    if (!two || (reinterpret_cast<u64>(x) ^ reinterpret_cast<u64>(y)) % 16 == 0) {
-        walk_vectors<S, two, true>(x, y, n, use, rest);
-    } else {
-        walk_vectors<S, two, false>(x, y, n, use, rest);
-    }
+    const u64 k = vectors * width + lane;
+    if (k < n) rest(x[k], two ? y[k] : x[k], head + k);
 }
 
 // The same by one warp, of inputs that begin anywhere.

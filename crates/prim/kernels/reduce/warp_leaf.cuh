@@ -87,6 +87,11 @@ template <class Storage, bool aligned> __device__ inline uint4 load_elements(con
     return v;
 }
 
+// Whether inputs of which the second counts if there are `two` can be loaded 16 bytes at a time from their beginnings on.
+template <bool two> __device__ inline bool are_aligned(const void* x, const void* y) {
+    return (reinterpret_cast<u64>(x) | (two ? reinterpret_cast<u64>(y) : 0)) % 16 == 0;
+}
+
 // Which lanes form a leaf together, and which leaf lanes each of them holds.
 template <class E> struct leaf_layout {
     static constexpr int width = 16 / sizeof(typename E::storage);        // elements of a load
@@ -272,8 +277,7 @@ template <class E, class Term, class Op, bool aligned> struct warp_leaves {
 // `run` of leaves that begin anywhere, in the way that fits where they do.
 template <class E, class Term, class Op, class Use>
 __device__ inline void run_leaves(const warp_leaves<E, Term, Op, false>& leaves, u64 n, u64 from, u64 at, u64 step, Use use) {
-    const u64 addresses = reinterpret_cast<u64>(leaves.x) | (Term::inputs == 2 ? reinterpret_cast<u64>(leaves.y) : 0);
-    if (addresses % 16 == 0) {
+    if (are_aligned<Term::inputs == 2>(leaves.x, leaves.y)) {
         warp_leaves<E, Term, Op, true>(leaves.x, leaves.y).run(n, from, at, step, use);
     } else {
         leaves.run(n, from, at, step, use);

@@ -37,41 +37,53 @@ get() { # URL, commit, folder
 # The median of the numbers on standard input.
 median() { sort -g | awk '{ value[NR] = $1 } END { if (NR) print value[int((NR + 1) / 2)] }'; }
 
-row() { # implementation, version, type, how it is set, milliseconds of all sweeps[, columns if not as many as rows]
-    awk -v impl="$1" -v version="$2" -v type="$3" -v setting="$4" -v ms="$5" -v side="$side" -v width="${6:-$side}" \
+row() { # implementation, version, type, how it is set, milliseconds of all sweeps, columns
+    awk -v impl="$1" -v version="$2" -v type="$3" -v setting="$4" -v ms="$5" -v side="$side" -v columns="$6" \
         -v sweeps="$sweeps" -v repetitions="$repetitions" 'BEGIN {
         us = ms * 1000 / sweeps
         printf "{\"impl\":\"%s\",\"version\":\"%s\",\"what\":\"plane_%d_%s\",\"pes\":1,\"setting\":\"%s\",", \
             impl, version, side, type, setting
+        printf "\"columns\":%d,", columns
         printf "\"iterations\":%d,\"repetitions\":%d,\"us\":%.3f,\"gupdates\":%.1f}\n", \
-            sweeps, repetitions, us, side * width / us / 1000
+            sweeps, repetitions, us, side * columns / us / 1000
     }' >>"$output"
 }
 
 failed=0
 fault() { say "$*"; failed=1; }
 
+# Milliseconds of EBISU's sweeps and what it chose: sweeps of a pass, columns of a strip, strips, parts of a strip, and
+# blocks of a multiprocessor that there are and that there can be. Nothing if a run failed, which it says and then goes on.
+ebisu_run() { # columns, threads, flag
+    timeout 300 "$work/ebisu.exe" "$side" "$1" "--iter=$sweeps" --warmup "--bdim=$2" $3 | tr '<,>/' '    ' |
+        awk '/Cuda failure/ { failed = 1 }
+            $1 ~ /^[0-9]+$/ && NF > 12 && $10 > 0 && $(NF - 1) > 0 {
+                line = $(NF - 1) " " $6 " " $8 " " $9 " " $10 " " $12 " " $13
+            }
+            END { if (!failed && line) print line }'
+}
+
 # The best of EBISU's blocks of 256 and 128 threads, on a plane of the side that was asked for and on one so narrow that its
 # blocks fill the GPU: it gives a block a strip of columns and does not see whether strips come out even.
-ebisu_best() { # flag; sets best, best_ms and best_width
-    local width threads fields ms
-    best= best_ms= best_width=
+ebisu_best() { # flag; sets best, best_ms and best_columns
+    local columns threads runs fields ms
+    best= best_ms= best_columns=
     for threads in 256 128; do
-        width=$side
+        if ! "$work/ebisu.exe" 2048 2048 --iter=72 --check "--bdim=$threads" $1 | grep 'RMS Error' >&2; then
+            fault "EBISU: another result than a CPU's ($threads threads $1)"
+            continue
+        fi
+        columns=$side
         for _ in 1 2; do
-            # Of the line: the sweeps of a pass, columns of a strip, <strips,parts,1>, blocks of a multiprocessor that there
-            # are and that there can be; last milliseconds and 10^9 updates a second.
-            fields=$(for _ in $(seq $repetitions); do
-                timeout 300 "$work/ebisu.exe" "$side" "$width" "--iter=$sweeps" --warmup "--bdim=$threads" $1 |
-                    tr '<,>/' '    ' | awk 'NF > 12 { print $(NF - 1), $6, $8, $9, $10, $12, $13 }'
-            done | sort -g | sed -n "$(((repetitions + 1) / 2))p")
-            [ -n "$fields" ] || break
+            runs=$(for _ in $(seq $repetitions); do ebisu_run "$columns" "$threads" "$1"; done | sort -g)
+            [ -n "$runs" ] || break
+            fields=$(sed -n "$((($(wc -l <<<"$runs") + 1) / 2))p" <<<"$runs")
             ms=${fields%% *}
-            if awk "BEGIN { exit !(${best_ms:-1e300} / ${best_width:-1} > $ms / $width) }"; then
-                best_ms=$ms best_width=$width
-                best="$(cut -d ' ' -f 2 <<<"$fields") sweeps a pass, $threads threads, $width columns"
+            if awk "BEGIN { exit !(${best_ms:-1e300} / ${best_columns:-1} > $ms / $columns) }"; then
+                best_ms=$ms best_columns=$columns
+                best="$(cut -d ' ' -f 2 <<<"$fields") sweeps a pass, $threads threads"
             fi
-            width=$(awk '{ room = int($4 * $5 / $6 + 0.5) * $7
+            columns=$(awk '{ room = int($4 * $5 / $6 + 0.5) * $7
                 for (strips = $4; room % strips; --strips) {}
                 print strips * $3 }' <<<"$fields")
         done
@@ -105,15 +117,11 @@ ebisu() {
         "$code"/jacobi-{temporal-traditional,2d}.cu "$work"/jacobi{.driver,_gold,_gold_gen}.o >&2 ||
         { fault "EBISU does not build"; return; }
     # A run takes ten seconds, most of them on the CPU.
-    local type flag best best_ms best_width repetitions=3
+    local type flag best best_ms best_columns repetitions=3
     for type in f64 f32; do
         flag=
         [ "$type" = f32 ] && flag=--fp32
-        if ! "$work/ebisu.exe" 2048 2048 --iter=72 --check $flag >&2; then
-            fault "EBISU: another result than a CPU's ($type)"
-            continue
-        fi
-        ebisu_best "$flag" && row ebisu "${commit:0:7}" "$type" "$best" "$best_ms" "$best_width" ||
+        ebisu_best "$flag" && row ebisu "${commit:0:7}" "$type" "$best" "$best_ms" "$best_columns" ||
             fault "EBISU failed ($type)"
     done
 }
@@ -164,7 +172,7 @@ an5d() {
                 best=$setting best_ms=$ms
             fi
         done
-        [ -n "$best" ] && row an5d "${commit:0:7}" "$type" "$best" "$best_ms" || fault "AN5D failed ($type)"
+        [ -n "$best" ] && row an5d "${commit:0:7}" "$type" "$best" "$best_ms" "$side" || fault "AN5D failed ($type)"
     done
 }
 

@@ -17,7 +17,8 @@ __device__ inline void extremum(const reduce_arguments& a) {
     const u64 n = element_count(a);
     Search search;
     walk<false, S>(
-        are_aligned<false>(a.x, nullptr), static_cast<const S*>(a.x), nullptr, n, [&](const S* v, const S*, u64 at) { search.offer_vector(v, at); },
+        are_aligned<false>(a.x, nullptr), static_cast<const S*>(a.x), nullptr, n,
+        [&](const S* v, const S*, u64 at) { search.offer_vector(v, at); },
         [&](S v, S, u64 at) { search.offer(Search::Keys::key(v), at); });
     two_words mine = search.found();
     if (combine_grid(mine, a.state, Search::none(), first_op())) finish_extremum<E>(mine, a.x, n, a);

@@ -40,7 +40,8 @@ struct sum_of_segment {
         const bool there = L::leaves == 1 || (u * L::leaves + warp::lane() / L::lanes) * leaf_elements < count;
         // One vote for all leaves: on the usual way there is nothing else to decide.
         if (__any_sync(0xffffffffu, there && is_doubtful<TERM>(value))) {
-            total.merge(redo_leaves<E, TERM>(x, y, u, count, value));
+            // What is NaN stays so.
+            if (!(total.seen & seen_nan)) total.merge(redo_leaves<E, TERM>(x, y, u, count, value));
             used = true;
             return;
         }

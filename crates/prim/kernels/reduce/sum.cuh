@@ -87,7 +87,8 @@ __device__ inline void add_leaves(warp_accumulator<typename E::format>& total, t
     using L = leaf_layout<E>;
     // One vote for all leaves: on the usual way there is nothing else to decide.
     if (__any_sync(0xffffffffu, is_doubtful<Term>(value))) {
-        total.merge(redo_leaves<E, Term>(x, y, u, n, value));
+        // A sum that is NaN stays so: of many NaN a warp computes few leaves again.
+        if (!(total.seen & seen_nan)) total.merge(redo_leaves<E, Term>(x, y, u, n, value));
         return;
     }
 #pragma unroll

@@ -276,7 +276,8 @@ template <class E, class Term, class Op, bool aligned> struct warp_leaves {
 
 // `run` of leaves that begin anywhere, in the way that fits where they do.
 template <class E, class Term, class Op, class Use>
-__device__ inline void run_leaves(const warp_leaves<E, Term, Op, false>& leaves, u64 n, u64 from, u64 at, u64 step, Use use) {
+__device__ inline void run_leaves(const warp_leaves<E, Term, Op, false>& leaves, u64 n, u64 from, u64 at, u64 step,
+                                  Use use) {
     if (are_aligned<Term::inputs == 2>(leaves.x, leaves.y)) {
         warp_leaves<E, Term, Op, true>(leaves.x, leaves.y).run(n, from, at, step, use);
     } else {

@@ -18,12 +18,13 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::interpolation::{AMID, BELOW, Maker, RIGHT, WEIGHTS, WeightRow, any_of};
+use super::neighbours::Neighbours;
 use super::operator_rows::{
     EAST, EXCESS, LANES, OperatorRow, OperatorRows, PARTS, SOUTH, SOUTH_EAST, SOUTH_WEST, SplitRow,
     are_zero, load,
 };
 use super::row_table::RowTable;
-use super::shape::{Axis, Shape};
+use super::shape::Shape;
 use crate::element::Real;
 use crate::element::simd::{Isa, Work, on_unit};
 
@@ -197,42 +198,6 @@ impl<O: OperatorRows> Maker<'_, O> {
     }
 }
 
-/// Whether there are points between a coarse point and the ones before and after it.
-#[derive(Clone, Copy)]
-struct Neighbours {
-    before: bool,
-    after: bool,
-}
-
-impl Neighbours {
-    fn of(axis: Axis, coarse: isize) -> Neighbours {
-        Neighbours {
-            before: axis.has_between(coarse - 1),
-            after: axis.has_between(coarse),
-        }
-    }
-
-    /// The distance to place `place`: ±2 is the next coarse point, ±1 the one between, if there is one.
-    #[inline(always)]
-    fn step(self, place: isize) -> isize {
-        match place {
-            -2 if !self.before => -1,
-            2 if !self.after => 1,
-            place => place,
-        }
-    }
-
-    /// The place of the neighbour of `place` in direction `by`.
-    #[inline(always)]
-    fn next(self, place: isize, by: isize) -> isize {
-        match (place, by) {
-            (0, 1) if !self.after => 2,
-            (0, -1) if !self.before => -2,
-            _ => place + by,
-        }
-    }
-}
-
 /// What the coarse rows of points I, I + 1, … are made of.
 struct Stencil<'a> {
     i: usize,
@@ -382,6 +347,7 @@ impl Stencil<'_> {
 mod tests {
     use super::super::finest::{End, Finest};
     use super::*;
+    use crate::engine::cpu::multigrid::shape::Axis;
     use crate::field::storage::Field;
 
     /// An operator as rows in memory.

@@ -13,6 +13,7 @@ pub(crate) mod galerkin;
 pub(crate) mod hierarchy;
 mod hooks;
 mod interpolation;
+mod neighbours;
 pub(crate) mod operator_rows;
 pub(crate) mod row_table;
 mod rows;

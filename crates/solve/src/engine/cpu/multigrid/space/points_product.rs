@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use super::points::{Nearby, Points, STEPS, Step};
-use super::points_transfer::{NearbyWeights, Neighbours, PointWeights};
+use super::points_transfer::{NearbyWeights, PointWeights};
 use super::side_by_side::{at_once, side_by_side};
+use crate::engine::cpu::multigrid::neighbours::Neighbours;
 
 impl PointWeights {
     /// Sets the coarse operator's planes `planes`, by `threads`.
@@ -46,7 +47,8 @@ impl PointWeights {
 impl NearbyWeights<'_> {
     /// The couplings and the excess of coarse point `of`.
     fn product_at(&self, operator: &Nearby<'_>, of: [isize; 3]) -> ([f64; STEPS.len()], f64) {
-        let along: [Neighbours; 3] = std::array::from_fn(|axis| self.of.places(axis, of[axis]));
+        let along: [Neighbours; 3] =
+            std::array::from_fn(|axis| Neighbours::of(self.of.fine[axis], of[axis]));
         let centre = [2 * of[0], 2 * of[1], self.of.fine[2].fine_of(of[2])];
         let mut parents = [const { None::<Parents> }; 125];
         let number = |[px, py, pz]: Step| (((pz + 2) * 5 + py + 2) * 5 + px + 2) as usize;
@@ -163,26 +165,6 @@ impl Parents {
     fn add(&self, times: f64, parts: &mut [f64; 27]) {
         for (&offset, &weight) in self.offsets[..self.count].iter().zip(&self.weights) {
             parts[offset] += times * weight;
-        }
-    }
-}
-
-impl Neighbours {
-    #[inline(always)]
-    fn step(self, place: isize) -> isize {
-        match place {
-            -2 if !self.before => -1,
-            2 if !self.after => 1,
-            place => place,
-        }
-    }
-
-    #[inline(always)]
-    fn next(self, place: isize, by: isize) -> isize {
-        match (place, by) {
-            (0, 1) if !self.after => 2,
-            (0, -1) if !self.before => -2,
-            _ => place + by,
         }
     }
 }

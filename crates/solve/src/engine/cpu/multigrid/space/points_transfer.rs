@@ -12,6 +12,7 @@ use std::ops::Range;
 use super::line::Line;
 use super::points::{Nearby, Points, STEPS, Step};
 use super::side_by_side::{at_once, side_by_side};
+use crate::engine::cpu::multigrid::neighbours::Neighbours;
 use crate::engine::cpu::multigrid::shape::{Axis, Shape};
 use crate::field::storage::Field;
 
@@ -209,14 +210,6 @@ impl PointWeights {
         planes
     }
 
-    /// Whether there are points between coarse point `at` of an axis and those beside it.
-    pub(super) fn places(&self, axis: usize, at: isize) -> Neighbours {
-        Neighbours {
-            before: self.fine[axis].has_between(at - 1),
-            after: self.fine[axis].has_between(at),
-        }
-    }
-
     /// Adds the correction of rows `rows` of plane `z` of the fine level to `plane`, where `inverse`, that of the diagonal,
     /// says that there is an equation: a coarse point on one that keeps its value may stand for its neighbours alone.
     #[inline(always)]
@@ -286,9 +279,9 @@ impl PointWeights {
     ) {
         let [x, y, _] = self.fine;
         let (stride, columns) = (x.len + 2, self.coarse[0].len);
-        let along_z = self.places(2, k);
+        let along_z = Neighbours::of(self.fine[2], k);
         for j in rows {
-            let along_y = self.places(1, j as isize);
+            let along_y = Neighbours::of(self.fine[1], j as isize);
             let out = &mut out[self.at(0, j)..][..columns];
             out.fill(0.0);
             for pz in -1..=1isize {
@@ -471,13 +464,6 @@ fn part_of_excess(kind: usize, star: &Star) -> f64 {
     } else {
         1.0
     }
-}
-
-/// Whether there is a point between a coarse point and the ones before and after it; see `galerkin.rs`.
-#[derive(Clone, Copy)]
-pub(super) struct Neighbours {
-    pub(super) before: bool,
-    pub(super) after: bool,
 }
 
 #[cfg(test)]

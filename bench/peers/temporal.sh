@@ -34,8 +34,8 @@ get() { # URL, commit, folder
     git init -q "$3" && git -C "$3" fetch -q --depth 1 "$1" "$2" && git -C "$3" checkout -q FETCH_HEAD
 }
 
-# The median of the numbers on standard input.
-median() { sort -g | awk '{ value[NR] = $1 } END { if (NR) print value[int((NR + 1) / 2)] }'; }
+# The line of the median of the numbers that lines on standard input begin with.
+median() { sort -g | awk '{ value[NR] = $0 } END { if (NR) print value[int((NR + 1) / 2)] }'; }
 
 row() { # implementation, version, type, how it is set, milliseconds of all sweeps, columns
     awk -v impl="$1" -v version="$2" -v type="$3" -v setting="$4" -v ms="$5" -v side="$side" -v columns="$6" \
@@ -66,7 +66,7 @@ ebisu_run() { # columns, threads, flag
 # The best of EBISU's blocks of 256 and 128 threads, on a plane of the side that was asked for and on one so narrow that its
 # blocks fill the GPU: it gives a block a strip of columns and does not see whether strips come out even.
 ebisu_best() { # flag; sets best, best_ms and best_columns
-    local columns threads runs fields ms
+    local columns threads fields ms
     best= best_ms= best_columns=
     for threads in 256 128; do
         if ! "$work/ebisu.exe" 2048 2048 --iter=72 --check "--bdim=$threads" $1 | grep 'RMS Error' >&2; then
@@ -75,9 +75,8 @@ ebisu_best() { # flag; sets best, best_ms and best_columns
         fi
         columns=$side
         for _ in 1 2; do
-            runs=$(for _ in $(seq $repetitions); do ebisu_run "$columns" "$threads" "$1"; done | sort -g)
-            [ -n "$runs" ] || break
-            fields=$(sed -n "$((($(wc -l <<<"$runs") + 1) / 2))p" <<<"$runs")
+            fields=$(for _ in $(seq $repetitions); do ebisu_run "$columns" "$threads" "$1"; done | median)
+            [ -n "$fields" ] || break
             ms=${fields%% *}
             if awk "BEGIN { exit !(${best_ms:-1e300} / ${best_columns:-1} > $ms / $columns) }"; then
                 best_ms=$ms best_columns=$columns

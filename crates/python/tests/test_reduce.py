@@ -118,7 +118,9 @@ def test_views_have_the_bits_of_their_contiguous_copy(function, case):
 
 
 @pytest.mark.parametrize("dtype", ALL, ids=str)
-@pytest.mark.parametrize("shape", [(3, 5000), (5000, 3), (4, 2500, 7), (70_000,)])
+@pytest.mark.parametrize(
+    "shape", [(3, 5000), (5000, 3), (4, 2500, 7), (70_000,), (70, 333), (129, 200), (5000, 100)]
+)
 def test_larger_arrays_by_rows_columns_and_threads(dtype, shape):
     rng = np.random.default_rng(5)
     a = (rng.standard_normal(shape) * 50).astype(dtype)

@@ -33,10 +33,32 @@ pub trait Element: Scalar + Ranked {
     /// What [`RemotePart::partial`](crate::reduce::part::RemotePart::partial) says, of elements in host memory.
     #[doc(hidden)]
     fn partial(simd: Simd, op: Op, inputs: &[&[Self]]) -> Vec<u64>;
-    /// The result of one array on this thread, without what threads and PEs need: for a small one, or for many rows, one
-    /// after the other, whose bytes are `bytes` in all. Nothing if there is no such way, or no element.
+    /// The result of one array on this thread, without what threads and PEs need: for a small one, or one of many, whose
+    /// bytes are `bytes` in all. Nothing if there is no such way, or no element.
     #[doc(hidden)]
     fn row(simd: Simd, op: Op, inputs: &[&[Self]], bytes: usize) -> Option<Value>;
+    /// The same of each of the rows of `len` elements that `inputs` are, by their numbers; whether there is such a way.
+    #[doc(hidden)]
+    fn rows(
+        simd: Simd,
+        op: Op,
+        inputs: &[&[Self]],
+        len: usize,
+        bytes: usize,
+        take: &mut dyn FnMut(usize, Value),
+    ) -> bool;
+}
+
+/// [`Element::rows`]: floats have a loop of their own for sums.
+macro_rules! rows {
+    (floats, $type:ty, $simd:ident, $op:ident, $inputs:ident, $len:ident, $bytes:ident, $take:ident) => {
+        floats::rows::<$type>($simd, $op, $inputs, $len, $bytes, &mut |row, value| {
+            $take(row, value.into());
+        }) || rows!(one_by_one, $type, $simd, $op, $inputs, $len, $bytes, $take)
+    };
+    ($other:ident, $type:ty, $simd:ident, $op:ident, $inputs:ident, $len:ident, $bytes:ident, $take:ident) => {
+        one_by_one::<$type>($simd, $op, $inputs, $len, $bytes, $take)
+    };
 }
 
 macro_rules! element {
@@ -80,6 +102,16 @@ macro_rules! element {
                     _ => $body::row(simd, op, inputs, bytes, |value| Value::from(value as $sum)),
                 }
             }
+            fn rows(
+                simd: Simd,
+                op: Op,
+                inputs: &[&[Self]],
+                len: usize,
+                bytes: usize,
+                take: &mut dyn FnMut(usize, Value),
+            ) -> bool {
+                rows!($body, Self, simd, op, inputs, len, bytes, take)
+            }
         }
     )*};
 }
@@ -99,6 +131,28 @@ element! { integers:
     u16 => u64, f64;
     u32 => u64, f64;
     u64 => u64, f64;
+}
+
+/// [`Element::rows`] by [`Element::row`].
+fn one_by_one<T: Element>(
+    simd: Simd,
+    op: Op,
+    inputs: &[&[T]],
+    len: usize,
+    bytes: usize,
+    take: &mut dyn FnMut(usize, Value),
+) -> bool {
+    let rows = inputs[0].len().checked_div(len).unwrap_or(0);
+    for row in 0..rows {
+        let part = row * len..(row + 1) * len;
+        let second = inputs[inputs.len() - 1];
+        let inputs = [&inputs[0][part.clone()], &second[part]];
+        match T::row(simd, op, &inputs[..op.inputs()], bytes) {
+            Some(value) => take(row, value),
+            None => return false,
+        }
+    }
+    rows > 0
 }
 
 /// The extremum and its index.

@@ -9,8 +9,8 @@ use crate::reduce::part::Part;
 use crate::sum::leaf::LEAF;
 use crate::sum::leaf_total::LeafTotal;
 use crate::sum::vector_leaf::{
-    Distance, InVectors, LeafOp, Product, Sum, SumOfProducts, SumOfSquares, leaf_results,
-    partial_leaf_result,
+    Distance, InVectors, LeafOp, Product, Sum, SumOfProducts, SumOfSquares, leaf_result,
+    leaf_results,
 };
 use crate::threads::{Cost, Workers};
 use crate::{Float, Op, ReduceError, Scalar, Simd, Value};
@@ -47,7 +47,8 @@ fn total<T: InVectors + Scalar, O: LeafOp>(
     let mine = mine.map(|mut sum| {
         if !leaves.last[0].is_empty() {
             let last: Vec<_> = leaves.last.iter().map(|values| &values[..]).collect();
-            sum.add_leaf::<T, O>(partial_leaf_result::<T, O>(simd, &last), &last);
+            let value = leaf_result::<T, O>(simd, &last, Distance::Near);
+            sum.add_leaf::<T, O>(value, &last);
         }
         sum
     });
@@ -90,9 +91,6 @@ fn total_of_few<T: InVectors, O: LeafOp>(
     });
     let value = |k: usize| <T::Wide as Float>::from_bits64(values[k].load(Ordering::Relaxed));
     let mut sum = LeafTotal::new();
-    if sum.add_as_two((0..leaves).map(value)) {
-        return sum;
-    }
     for k in 0..leaves {
         let leaf = [0, O::INPUTS - 1].map(|input| &whole[input][k * LEAF..(k + 1) * LEAF]);
         sum.add_leaf::<T, O>(value(k), &leaf[..O::INPUTS]);
@@ -114,7 +112,7 @@ fn for_leaves<T: InVectors, O: LeafOp>(
         let end = (start + BATCH * LEAF).min(part.end);
         let inputs = [0, O::INPUTS - 1].map(|k| &whole[k][start..end]);
         let results = &mut results[..(end - start) / LEAF];
-        leaf_results::<T, O>(simd, &inputs[..O::INPUTS], distance, results);
+        leaf_results::<T, O>(simd, &inputs[..O::INPUTS], LEAF, distance, results);
         for (k, &value) in results.iter().enumerate() {
             take(start / LEAF + k, value);
         }
@@ -166,9 +164,85 @@ fn total_of_row<T: InVectors, O: LeafOp>(
     if whole < inputs[0].len() {
         let last = [0, O::INPUTS - 1].map(|k| &inputs[k][whole..]);
         let last = &last[..O::INPUTS];
-        sum.add_leaf::<T, O>(partial_leaf_result::<T, O>(simd, last), last);
+        let value = leaf_result::<T, O>(simd, last, distance);
+        sum.add_leaf::<T, O>(value, last);
     }
     sum
+}
+
+/// [`Element::rows`](crate::Element::rows) of all but extrema.
+pub fn rows<T: InVectors + Scalar>(
+    simd: Simd,
+    op: Op,
+    inputs: &[&[T]],
+    len: usize,
+    bytes: usize,
+    take: &mut dyn FnMut(usize, T::Wide),
+) -> bool {
+    let Some(count) = NonZeroU64::new(len as u64) else {
+        return false;
+    };
+    match op {
+        Op::Sum => {
+            totals_of_rows::<T, Sum>(simd, inputs, len, bytes, |k, sum| take(k, sum.round()))
+        }
+        Op::Mean => {
+            totals_of_rows::<T, Sum>(simd, inputs, len, bytes, |k, sum| take(k, sum.mean(count)));
+        }
+        Op::Norm2 => {
+            totals_of_rows::<T, SumOfSquares>(simd, inputs, len, bytes, |k, sum| {
+                take(k, sum.root());
+            });
+        }
+        Op::Dot => {
+            totals_of_rows::<T, SumOfProducts>(simd, inputs, len, bytes, |k, sum| {
+                take(k, sum.round());
+            });
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// The exact totals of the leaf results of rows of `len` elements. Leaves of some rows come first, so that what is done with
+/// them does not stall the loop over the elements.
+fn totals_of_rows<T: InVectors, O: LeafOp>(
+    simd: Simd,
+    inputs: &[&[T]],
+    len: usize,
+    bytes: usize,
+    mut take: impl FnMut(usize, LeafTotal<T::Wide>),
+) {
+    let (rows, leaves) = (inputs[0].len() / len, len.div_ceil(LEAF));
+    let part = |from: usize, to: usize| [0, O::INPUTS - 1].map(|k| &inputs[k][from..to]);
+    if leaves > BATCH {
+        for row in 0..rows {
+            let row_of_inputs = part(row * len, (row + 1) * len);
+            take(
+                row,
+                total_of_row::<T, O>(simd, &row_of_inputs[..O::INPUTS], bytes),
+            );
+        }
+        return;
+    }
+    let distance = Distance::of(bytes, O::INPUTS);
+    let mut results = [<T::Wide as Float>::NEG_ZERO; BATCH];
+    let at_once = BATCH / leaves;
+    for first in (0..rows).step_by(at_once) {
+        let some = first..rows.min(first + at_once);
+        let of_some = part(some.start * len, some.end * len);
+        let results = &mut results[..some.len() * leaves];
+        leaf_results::<T, O>(simd, &of_some[..O::INPUTS], len, distance, results);
+        for (row, results) in some.zip(results.chunks_exact(leaves)) {
+            let mut sum = LeafTotal::new();
+            for (leaf, &value) in results.iter().enumerate() {
+                let end = (row * len + (leaf + 1) * LEAF).min((row + 1) * len);
+                let of_leaf = part(row * len + leaf * LEAF, end);
+                sum.add_leaf::<T, O>(value, &of_leaf[..O::INPUTS]);
+            }
+            take(row, sum);
+        }
+    }
 }
 
 /// The exact total of elements.
@@ -186,7 +260,7 @@ fn leaf_products<T: InVectors>(workers: Workers<'_>, whole: &[T]) -> Vec<T::Wide
     let distance = Distance::of(size_of_val(whole), 1);
     let products = workers.split(Cost::Streaming, size_of::<T>(), whole.len(), |part| {
         let mut products = vec![T::Wide::ONE; part.len() / LEAF];
-        leaf_results::<T, Product>(workers.simd, &[&whole[part]], distance, &mut products);
+        leaf_results::<T, Product>(workers.simd, &[&whole[part]], LEAF, distance, &mut products);
         products
     });
     products.concat()
@@ -308,13 +382,14 @@ where
     let products = leaves.failure.map_or(products, Err);
     let products = products.map(|mut products: Vec<T::Wide>| {
         if !leaves.last[0].is_empty() {
-            products.push(partial_leaf_result::<T, Product>(simd, &[&leaves.last[0]]));
+            let last = [&leaves.last[0][..]];
+            products.push(leaf_result::<T, Product>(simd, &last, Distance::Near));
         }
         products
     });
     let mut products = exchange.gather_leaves(products)?;
     while products.len() > 1 {
-        let leaf = |values: &[_]| partial_leaf_result::<T::Wide, Product>(simd, &[values]);
+        let leaf = |values: &[_]| leaf_result::<T::Wide, Product>(simd, &[values], Distance::Near);
         products = products.chunks(LEAF).map(leaf).collect();
     }
     Ok(products

@@ -17,6 +17,7 @@ use crosswarp_cuda::sum_layout::{
 };
 
 use crate::sum::leaf::{LANES, add_row, combine_lanes, empty_lanes};
+use crate::sum::pair::Pair;
 use crate::sum::vector_leaf::{InVectors, LeafOp, Term};
 use crate::{Float, Superaccumulator};
 
@@ -32,7 +33,16 @@ const WIDE_BIT: usize = F32_BIT - 32 * LIMBS_BELOW;
 
 /// The exact sum of leaves.
 #[derive(Clone)]
-pub(crate) struct LeafTotal<F: Float> {
+pub struct LeafTotal<F: Float> {
+    /// Leaves that are not in `rest` yet.
+    few: Pair,
+    /// Most often there is nothing else.
+    rest: Option<Box<Rest<F>>>,
+}
+
+/// What no two numbers hold.
+#[derive(Clone)]
+struct Rest<F: Float> {
     sum: Superaccumulator<F>,
     /// What leaves of `f32` gave in `f64`, if there were such.
     wide: Option<Box<Superaccumulator<f64>>>,
@@ -42,33 +52,149 @@ impl<F: Float> LeafTotal<F> {
     const IS_F32: bool = size_of::<F>() == 4;
     const TRACKERS: usize = Superaccumulator::<F>::TRACKERS;
     /// Words of [`to_words`](Self::to_words): those of `warp_accumulator` on the device. 24 for `f32`, 71 for `f64`.
-    pub const WORDS: usize = if Self::IS_F32 {
+    pub(crate) const WORDS: usize = if Self::IS_F32 {
         LIMBS_WIDE + Self::TRACKERS
     } else {
         Superaccumulator::<F>::WORDS
     };
 
+    /// The total of no leaves.
     pub fn new() -> Self {
+        Self {
+            few: Pair::EMPTY,
+            rest: None,
+        }
+    }
+
+    /// Adds the leaf of `inputs`, the elements that are there, the value of which is `value`.
+    #[inline]
+    pub(crate) fn add_leaf<T: InVectors<Wide = F>, O: LeafOp>(
+        &mut self,
+        value: F,
+        inputs: &[&[T]],
+    ) {
+        if is_doubtful::<F, O>(value) {
+            self.rest().add_again::<T, O>(value, inputs);
+        } else {
+            self.add(value);
+        }
+    }
+
+    /// Adds the value of a leaf that is not doubtful.
+    #[inline]
+    pub fn add(&mut self, value: F) {
+        if !self.few.add(value.as_f64()) {
+            self.add_rest(value);
+        }
+    }
+
+    /// Adds a value that the two numbers do not take.
+    #[cold]
+    fn add_rest(&mut self, value: F) {
+        let few = std::mem::replace(&mut self.few, Pair::EMPTY);
+        let rest = self.rest();
+        rest.add_few(&few);
+        rest.sum.add(value);
+    }
+
+    fn rest(&mut self) -> &mut Rest<F> {
+        self.rest.get_or_insert_with(|| Box::new(Rest::new()))
+    }
+
+    /// All of it, without the two numbers.
+    fn whole(&self) -> Rest<F> {
+        let mut all = self.rest.as_deref().cloned().unwrap_or_else(Rest::new);
+        all.add_few(&self.few);
+        all
+    }
+
+    /// Adds values that are no leaves.
+    pub fn extend(&mut self, values: impl Iterator<Item = F>) {
+        self.rest().sum.extend(values);
+    }
+
+    /// Adds the total held by `other`.
+    pub fn merge(&mut self, other: &Self) {
+        for number in other.few.numbers() {
+            if !self.few.add(number) {
+                let few = std::mem::replace(&mut self.few, Pair::EMPTY);
+                self.rest().add_few(&few);
+                self.few.add(number);
+            }
+        }
+        if let Some(other) = &other.rest {
+            self.rest().merge(other);
+        }
+    }
+
+    /// [`Superaccumulator::round`]
+    pub fn round(&self) -> F {
+        self.if_few(Pair::round)
+            .unwrap_or_else(|| self.whole().round())
+    }
+
+    /// The square root: of the total rounded to `f64`, rounded to `F`.
+    pub fn root(&self) -> F {
+        self.if_few(Pair::root)
+            .unwrap_or_else(|| self.whole().root())
+    }
+
+    /// [`Superaccumulator::mean`]
+    pub fn mean(&self, count: NonZeroU64) -> F {
+        self.if_few(|few| few.mean(count))
+            .unwrap_or_else(|| self.whole().mean(count))
+    }
+
+    /// What the two numbers say, if there is nothing else.
+    #[inline]
+    fn if_few(&self, say: impl FnOnce(&Pair) -> Option<F>) -> Option<F> {
+        match self.rest {
+            None => say(&self.few),
+            Some(_) => None,
+        }
+    }
+
+    /// The total as words that add element by element (wrapping), in any order.
+    pub fn to_words(&self) -> Vec<u64> {
+        self.whole().to_words()
+    }
+
+    /// The total with these words: [`to_words`](Self::to_words), or a sum of up to 2^31 of them.
+    ///
+    /// # Panics
+    /// If there are not [`WORDS`](Self::WORDS).
+    pub fn from_words(words: &[u64]) -> Self {
+        Self {
+            few: Pair::EMPTY,
+            rest: Some(Box::new(Rest::from_words(words))),
+        }
+    }
+}
+
+impl<F: Float> Rest<F> {
+    fn new() -> Self {
         Self {
             sum: Superaccumulator::new(),
             wide: None,
         }
     }
 
-    /// Adds the leaf of `inputs`, the elements that are there, the value of which is `value`.
-    #[inline]
-    pub fn add_leaf<T: InVectors<Wide = F>, O: LeafOp>(&mut self, value: F, inputs: &[&[T]]) {
-        if is_doubtful::<F, O>(value) {
-            self.add_again::<T, O>(value, inputs);
-        } else {
-            self.sum.add(value);
+    /// Adds numbers: of a total of `f32`, which need not be of `f32` themselves, in `f64`.
+    fn add_few(&mut self, few: &Pair) {
+        for number in few.numbers() {
+            let narrow = F::from_f64(number);
+            if narrow.as_f64() == number {
+                self.sum.add(narrow);
+            } else {
+                self.wide.get_or_insert_default().add(number);
+            }
         }
     }
 
     #[cold]
     fn add_again<T: InVectors<Wide = F>, O: LeafOp>(&mut self, value: F, inputs: &[&[T]]) {
         let (x, y) = (inputs[0], inputs[O::INPUTS - 1]);
-        if !Self::IS_F32 {
+        if !LeafTotal::<F>::IS_F32 {
             let values = x.iter().zip(y).map(|(x, y)| match O::TERM {
                 Term::Value => x.widen(),
                 Term::Square => x.widen() * x.widen(),
@@ -83,39 +209,7 @@ impl<F: Float> LeafTotal<F> {
         }
     }
 
-    /// Adds values of leaves of `f64` if none is doubtful and their sum is that of two numbers, as it nearly always is: the
-    /// time of an addition for each (Knuth's two-sum). Whether it did.
-    pub fn add_as_two(&mut self, values: impl Iterator<Item = F>) -> bool {
-        if Self::IS_F32 {
-            return false;
-        }
-        // −0.0 changes no sum, nor its sign.
-        let (mut high, mut low, mut lost) = (-0.0, 0.0, false);
-        for value in values {
-            let (error, rest);
-            (high, error) = two_sum(high, value.as_f64());
-            (low, rest) = two_sum(low, error);
-            // A NaN, if anything is not finite: an infinity minus itself.
-            lost |= rest != 0.0;
-        }
-        if lost {
-            return false;
-        }
-        self.sum.add(F::from_f64(high));
-        if low != 0.0 {
-            // The sign of a sum that is 0 is that of `high`.
-            self.sum.add(F::from_f64(low));
-        }
-        true
-    }
-
-    /// Adds values that are no leaves.
-    pub fn extend(&mut self, values: impl Iterator<Item = F>) {
-        self.sum.extend(values);
-    }
-
-    /// Adds the total held by `other`.
-    pub fn merge(&mut self, other: &Self) {
+    fn merge(&mut self, other: &Self) {
         self.sum.merge(&other.sum);
         if let Some(other) = &other.wide {
             self.wide.get_or_insert_default().merge(other);
@@ -133,14 +227,12 @@ impl<F: Float> LeafTotal<F> {
         })
     }
 
-    /// [`Superaccumulator::round`]
-    pub fn round(&self) -> F {
+    fn round(&self) -> F {
         self.widened()
             .map_or_else(|| self.sum.round(), |all| all.round_to(None, 0))
     }
 
-    /// The square root: of the total rounded to `f64`, rounded to `F`.
-    pub fn root(&self) -> F {
+    fn root(&self) -> F {
         let rounded = |exponent| {
             self.widened().map_or_else(
                 || self.sum.round_to::<f64>(None, exponent),
@@ -156,20 +248,18 @@ impl<F: Float> LeafTotal<F> {
         F::from_f64(root + 0.0).canonical()
     }
 
-    /// [`Superaccumulator::mean`]
-    pub fn mean(&self, count: NonZeroU64) -> F {
+    fn mean(&self, count: NonZeroU64) -> F {
         self.widened()
             .map_or_else(|| self.sum.mean(count), |all| all.round_to(Some(count), 0))
     }
 
-    /// The total as words that add element by element (wrapping), in any order.
-    pub fn to_words(&self) -> Vec<u64> {
+    fn to_words(&self) -> Vec<u64> {
         let words = self.sum.to_words();
-        if !Self::IS_F32 {
+        if !LeafTotal::<F>::IS_F32 {
             return words.as_ref().to_vec();
         }
         let (limbs, trackers) = words.as_ref().split_at(Superaccumulator::<F>::LIMBS);
-        let mut all = vec![0; Self::WORDS];
+        let mut all = vec![0; LeafTotal::<F>::WORDS];
         all[LIMBS_BELOW..LIMBS_BELOW + limbs.len()].copy_from_slice(limbs);
         all[LIMBS_WIDE..].copy_from_slice(trackers);
         if let Some(wide) = &self.wide {
@@ -179,12 +269,8 @@ impl<F: Float> LeafTotal<F> {
         all
     }
 
-    /// The total with these words: [`to_words`](Self::to_words), or a sum of up to 2^31 of them.
-    ///
-    /// # Panics
-    /// If there are not [`WORDS`](Self::WORDS).
-    pub fn from_words(words: &[u64]) -> Self {
-        assert_eq!(words.len(), Self::WORDS, "the words of a total");
+    fn from_words(words: &[u64]) -> Self {
+        assert_eq!(words.len(), LeafTotal::<F>::WORDS, "the words of a total");
         let narrow = |limbs: &[u64], trackers: &[u64]| {
             let mut array = <F::Words as bytemuck::Zeroable>::zeroed();
             let (to_limbs, to_trackers) = array.as_mut().split_at_mut(limbs.len());
@@ -192,7 +278,7 @@ impl<F: Float> LeafTotal<F> {
             to_trackers.copy_from_slice(trackers);
             Superaccumulator::from_words(array)
         };
-        if !Self::IS_F32 {
+        if !LeafTotal::<F>::IS_F32 {
             let (limbs, trackers) = words.split_at(Superaccumulator::<F>::LIMBS);
             return Self {
                 sum: narrow(limbs, trackers),
@@ -215,14 +301,6 @@ impl<F: Float> LeafTotal<F> {
             wide: Some(Box::new(wide)),
         }
     }
-}
-
-/// a + b, and what rounding took away.
-#[inline(always)]
-fn two_sum(a: f64, b: f64) -> (f64, f64) {
-    let sum = a + b;
-    let of_b = sum - a;
-    (sum, (a - (sum - of_b)) + (b - of_b))
 }
 
 /// Whether a leaf is doubtful, so that it has to be computed again, by its value.

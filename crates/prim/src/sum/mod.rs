@@ -3,6 +3,7 @@
 
 pub mod leaf;
 pub(crate) mod leaf_total;
+mod pair;
 pub(crate) mod rounding;
 pub(crate) mod superaccumulator;
 pub(crate) mod vector_leaf;

@@ -4,13 +4,15 @@
 use half::{bf16, f16};
 
 use crate::Float;
-use crate::simd::{Isa, Load, Simd, Vector, Work, prefetch};
+use crate::simd::{Isa, Load, Simd, Vector, Work};
 use crate::sum::leaf::{LANES, LEAF, ROWS};
 
 /// Most registers that hold the 128 lanes: with 2 lanes each.
 const MAX_REGISTERS: usize = LANES / 2;
 /// Largest [`Vector::PASS`].
 const MAX_PASS: usize = 16;
+/// Largest [`Vector::WIDTH`].
+const MAX_WIDTH: usize = 16;
 
 /// An element type of reproducible sums, as the leaf loop sees it.
 pub trait Narrow: Copy + Send + Sync + 'static {
@@ -138,118 +140,86 @@ unsafe fn combine<V: Vector, O: LeafOp>(a: V, b: V) -> V {
     }
 }
 
-/// Where the inputs come from, by their bytes.
-#[derive(Clone, Copy)]
-pub(crate) struct Distance {
-    /// Beyond the first two levels of caches.
-    far: bool,
-    /// Beyond the third, most likely.
-    very_far: bool,
+/// Where the inputs come from.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Distance {
+    Near,
+    /// From beyond the first two levels of caches.
+    Far,
 }
 
 impl Distance {
     /// Of arrays of `bytes` bytes each.
     pub fn of(bytes: usize, arrays: usize) -> Self {
-        Self {
-            far: bytes * arrays >= 2 << 20,
-            very_far: bytes >= 4 << 20,
+        if bytes * arrays >= 2 << 20 {
+            Self::Far
+        } else {
+            Self::Near
         }
     }
 }
 
 /// In which order a leaf's elements are read. Each lane has its own in order in any case.
+///
+/// Memory is left to the hardware's prefetchers. Asking for the next leaf gained 10 to 25 % on a Zen 5 with arrays of 4 MiB and
+/// more; on a Zen 4 it takes 1.7 times as long (rows of 3162 `f64`: 21 GB/s, and 36 without), arrays of 8 MB in the
+/// third-level cache 1.2 times, their dot product 1.7 times.
 const IN_PASSES: u8 = 0;
-/// Prefetching the same place of the next leaf. On Zen 5 with AVX-512 it gains 10 to 25 % where inputs are
-/// [`Distance::very_far`], and costs up to 10 % below.
-const IN_PASSES_AHEAD: u8 = 1;
 /// As it lies in memory, the lanes in the cache. Where the lanes take several passes, these read pieces with gaps between
-/// them, which no prefetcher of the hardware likes: `f64` with AVX2 on Zen 4, a thread, passes (the best with prefetching)
-/// and rows: 2.4 MB 55 and 62 GB/s, 8 MB 55 and 62, 80 MB 12 and 23; at 0.8 MB it is 75 and 65.
-const IN_ROWS: u8 = 2;
+/// them, which no prefetcher of the hardware likes: `f64` with AVX2 on Zen 4, a thread, passes and rows: 2.4 MB 55 and 62
+/// GB/s, 8 MB 55 and 62, 80 MB 12 and 23; at 0.8 MB it is 75 and 65.
+const IN_ROWS: u8 = 1;
 
-/// Computes the results of the first `results.len()` leaves of `inputs`, which must be whole.
+/// Computes the results of the leaves of rows of `len` elements, those of a row one behind the other. The last leaf of a row
+/// may not be whole: what is missing adds nothing. `results` says how many rows there are.
 ///
 /// # Panics
-/// If an input is shorter than the leaves asked for, or there are not [`LeafOp::INPUTS`] inputs.
+/// If an input is shorter than these rows, there are not [`LeafOp::INPUTS`] inputs, or `results` is not of whole rows.
 pub(crate) fn leaf_results<T: InVectors, O: LeafOp>(
     simd: Simd,
     inputs: &[&[T]],
+    len: usize,
     distance: Distance,
     results: &mut [T::Wide],
 ) {
+    let leaves = len.div_ceil(LEAF).max(1);
+    let rows = results.len() / leaves;
     assert_eq!(inputs.len(), O::INPUTS);
-    assert!(
-        inputs
-            .iter()
-            .all(|input| input.len() >= results.len() * LEAF)
-    );
+    assert_eq!(results.len(), rows * leaves);
+    assert!(inputs.iter().all(|input| input.len() >= rows * len));
     let first = inputs[0].as_ptr();
     let second = inputs.get(1).map_or(first, |input| input.as_ptr());
     simd.run(LeafResults {
         first,
         second,
+        len,
         distance,
         results,
         op: core::marker::PhantomData::<O>,
     });
 }
 
-/// The result of one leaf of up to [`LEAF`] elements. Those missing from its last row are padded; rows that are missing as
-/// a whole are left out, as they would add nothing.
+/// The result of one leaf of up to [`LEAF`] elements.
 ///
 /// # Panics
-/// If the inputs differ in length.
-pub(crate) fn partial_leaf_result<T: InVectors, O: LeafOp>(simd: Simd, inputs: &[&[T]]) -> T::Wide {
+/// If there are more, or the inputs differ in length.
+pub(crate) fn leaf_result<T: InVectors, O: LeafOp>(
+    simd: Simd,
+    inputs: &[&[T]],
+    distance: Distance,
+) -> T::Wide {
     let len = inputs[0].len();
     assert!(len <= LEAF && inputs.iter().all(|input| input.len() == len));
-    let (whole, more) = (len - len % LANES, len % LANES);
-    let inputs = [0, O::INPUTS - 1].map(|k| (k, inputs[k]));
-    let last = inputs.map(|(k, input)| {
-        let mut row = [O::padding(k); LANES];
-        row[..more].copy_from_slice(&input[whole..]);
-        row
-    });
-    simd.run(PartialLeaf {
-        whole: inputs.map(|(_, input)| &input[..whole]),
-        last: (more > 0).then_some(&last),
-        op: core::marker::PhantomData::<O>,
-    })
+    let mut result = [O::identity()];
+    leaf_results::<T, O>(simd, inputs, len, distance, &mut result);
+    result[0]
 }
 
-/// Rows of a leaf, at most [`ROWS`] in all: whole ones, and one that is padded.
-struct PartialLeaf<'a, T, O> {
-    whole: [&'a [T]; 2],
-    last: Option<&'a [[T; LANES]; 2]>,
-    op: core::marker::PhantomData<O>,
-}
-
-impl<T: InVectors, O: LeafOp> Work for PartialLeaf<'_, T, O> {
-    type Output = T::Wide;
-
-    #[inline(always)]
-    unsafe fn run<I: Isa>(self) -> T::Wide {
-        let (width, registers) = (T::Vector::<I>::WIDTH, LANES / T::Vector::<I>::WIDTH);
-        let [x, y] = self.whole.map(|input| input.chunks_exact(LANES));
-        let last = self.last.map(|[x, y]| (&x[..], &y[..]));
-        // SAFETY: each row has LANES elements, of which every load reads WIDTH: k < registers. The vectors' functions need
-        // `I`, which the caller vouches for.
-        unsafe {
-            let mut lanes = [T::Vector::<I>::splat(O::identity()); MAX_REGISTERS];
-            for (x, y) in x.zip(y).chain(last) {
-                for (k, lane) in lanes[..registers].iter_mut().enumerate() {
-                    let term = terms::<I, T, O>(x.as_ptr(), y.as_ptr(), k * width);
-                    *lane = combine::<_, O>(*lane, term);
-                }
-            }
-            halved::<_, O>(&mut lanes)
-        }
-    }
-}
-
-/// `first` and `second` are valid for reads of the leaves of `results`; equal if there is one input.
+/// `first` and `second` are valid for reads of the rows of `results`, of `len` elements each; equal if there is one input.
 struct LeafResults<'a, T: InVectors, O> {
     first: *const T,
     second: *const T,
+    len: usize,
     distance: Distance,
     results: &'a mut [T::Wide],
     op: core::marker::PhantomData<O>,
@@ -260,22 +230,24 @@ impl<T: InVectors, O: LeafOp> Work for LeafResults<'_, T, O> {
 
     #[inline(always)]
     unsafe fn run<I: Isa>(self) {
-        let in_one_pass = LANES / T::Vector::<I>::WIDTH == T::Vector::<I>::PASS;
-        for (leaf, result) in self.results.iter_mut().enumerate() {
-            // SAFETY: whole leaves lie behind the pointers, by the invariant of the struct; the
-            // instruction set is there by this function's contract.
-            *result = unsafe {
-                let (first, second) = (self.first.add(leaf * LEAF), self.second.add(leaf * LEAF));
-                match self.distance {
-                    Distance { far: true, .. } if !in_one_pass => {
-                        one_leaf::<I, T, O, IN_ROWS>(first, second)
+        let leaves = self.len.div_ceil(LEAF).max(1);
+        for (row, results) in self.results.chunks_exact_mut(leaves).enumerate() {
+            for (leaf, result) in results.iter_mut().enumerate() {
+                let left = self.len - leaf * LEAF;
+                // SAFETY: what is left of a row lies behind the pointers, by the invariant of the struct; the
+                // instruction set is there by this function's contract.
+                *result = unsafe {
+                    let at = row * self.len + leaf * LEAF;
+                    let (first, second) = (self.first.add(at), self.second.add(at));
+                    if left >= LEAF {
+                        // A loop of its own, whose number of rows is known.
+                        one_leaf::<I, T, O>(first, second, [ROWS, 0], self.distance)
+                    } else {
+                        let size = [left / LANES, left % LANES];
+                        one_leaf::<I, T, O>(first, second, size, self.distance)
                     }
-                    Distance { very_far: true, .. } => {
-                        one_leaf::<I, T, O, IN_PASSES_AHEAD>(first, second)
-                    }
-                    _ => one_leaf::<I, T, O, IN_PASSES>(first, second),
-                }
-            };
+                };
+            }
         }
     }
 }
@@ -301,29 +273,69 @@ unsafe fn terms<I: Isa, T: InVectors, O: LeafOp>(
     }
 }
 
+/// Combines the terms of the elements from `begin` on with sums of some lanes.
+///
 /// # Safety
-/// The machine has `I`; [`LEAF`] elements can be read at `first`, and at `second` if the operation
-/// has two inputs.
+/// As for [`one_leaf`], of the elements from `begin` on at `x` and `y`.
 #[inline(always)]
-unsafe fn one_leaf<I: Isa, T: InVectors, O: LeafOp, const ORDER: u8>(
+unsafe fn add_row<I: Isa, T: InVectors, O: LeafOp>(
+    sums: &mut [T::Vector<I>],
+    x: *const T,
+    y: *const T,
+    begin: usize,
+) {
+    for (k, sum) in sums.iter_mut().enumerate() {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let term = terms::<I, T, O>(x, y, begin + k * T::Vector::<I>::WIDTH);
+            *sum = combine::<_, O>(*sum, term);
+        }
+    }
+}
+
+/// The result of a leaf of some whole rows, and some elements more.
+///
+/// # Safety
+/// The machine has `I`; so many elements can be read at `first`, and at `second` if the operation has two inputs.
+#[inline(always)]
+unsafe fn one_leaf<I: Isa, T: InVectors, O: LeafOp>(
     first: *const T,
     second: *const T,
+    size: [usize; 2],
+    distance: Distance,
+) -> T::Wide {
+    let in_one_pass = LANES / T::Vector::<I>::WIDTH == T::Vector::<I>::PASS;
+    // SAFETY: the caller's contract.
+    unsafe {
+        if distance == Distance::Far && !in_one_pass {
+            leaf_in_order::<I, T, O, IN_ROWS>(first, second, size)
+        } else {
+            leaf_in_order::<I, T, O, IN_PASSES>(first, second, size)
+        }
+    }
+}
+
+/// # Safety
+/// As for [`one_leaf`].
+#[inline(always)]
+unsafe fn leaf_in_order<I: Isa, T: InVectors, O: LeafOp, const ORDER: u8>(
+    first: *const T,
+    second: *const T,
+    [rows, more]: [usize; 2],
 ) -> T::Wide {
     let width = T::Vector::<I>::WIDTH;
     let registers = LANES / width;
     let pass_size = T::Vector::<I>::PASS;
-    // SAFETY: every load reads WIDTH elements from below LEAF: row < ROWS, k < registers, and
-    // (pass·PASS + k)·WIDTH + WIDTH ≤ LANES, as PASS divides the number of registers. The vectors'
-    // functions need `I`, which the caller vouches for.
+    // SAFETY: every load reads WIDTH elements of a row that is there: k < registers, and
+    // (pass·PASS + k)·WIDTH + WIDTH ≤ LANES, as PASS divides the number of registers; or of what is more, or of an array of
+    // so many. The vectors' functions need `I`, which the caller vouches for.
     unsafe {
         let identity = T::Vector::<I>::splat(O::identity());
         let mut lanes = [identity; MAX_REGISTERS];
         let passes = if ORDER == IN_ROWS {
-            for row in 0..ROWS {
-                for (k, lane) in lanes[..registers].iter_mut().enumerate() {
-                    let term = terms::<I, T, O>(first, second, row * LANES + k * width);
-                    *lane = combine::<_, O>(*lane, term);
-                }
+            for row in 0..rows {
+                let (x, y) = (first.add(row * LANES), second.add(row * LANES));
+                add_row::<I, T, O>(&mut lanes[..registers], x, y, 0);
             }
             0
         } else {
@@ -331,25 +343,30 @@ unsafe fn one_leaf<I: Isa, T: InVectors, O: LeafOp, const ORDER: u8>(
         };
         for pass in 0..passes {
             let mut sums = [identity; MAX_PASS];
-            for row in 0..ROWS {
-                let at = row * LANES + pass * pass_size * width;
-                if ORDER == IN_PASSES_AHEAD {
-                    for line in 0..pass_size * width * size_of::<T>() / 64 {
-                        let ahead = LEAF + at + line * 64 / size_of::<T>();
-                        prefetch(first.wrapping_add(ahead));
-                        if O::INPUTS == 2 {
-                            prefetch(second.wrapping_add(ahead));
-                        }
-                    }
-                }
-                for (k, sum) in sums[..pass_size].iter_mut().enumerate() {
-                    let term = terms::<I, T, O>(first, second, at + k * width);
-                    *sum = combine::<_, O>(*sum, term);
-                }
+            let begin = pass * pass_size * width;
+            for row in 0..rows {
+                let (x, y) = (first.add(row * LANES), second.add(row * LANES));
+                add_row::<I, T, O>(&mut sums[..pass_size], x, y, begin);
             }
             lanes[pass * pass_size..][..pass_size].copy_from_slice(&sums[..pass_size]);
         }
-
+        if more > 0 {
+            let (x, y) = (first.add(rows * LANES), second.add(rows * LANES));
+            let (whole, last) = (more / width, more % width);
+            add_row::<I, T, O>(&mut lanes[..whole], x, y, 0);
+            if last > 0 {
+                let mut padded = [0, O::INPUTS - 1].map(|input| [O::padding(input); MAX_WIDTH]);
+                for (padded, from) in padded.iter_mut().zip([x, y]) {
+                    core::ptr::copy_nonoverlapping(
+                        from.add(whole * width),
+                        padded.as_mut_ptr(),
+                        last,
+                    );
+                }
+                let [x, y] = padded.each_ref().map(|padded| padded.as_ptr());
+                add_row::<I, T, O>(&mut lanes[whole..][..1], x, y, 0);
+            }
+        }
         halved::<_, O>(&mut lanes)
     }
 }
@@ -427,39 +444,65 @@ mod tests {
                     let (x, y) = (&x[part.clone()], &y[part.clone()]);
                     let zero = <T::Wide as Float>::NEG_ZERO;
                     let sum = by_the_rule(&wide_x[part.clone()], zero, |a, b| a + b);
-                    assert_same(partial_leaf_result::<T, Sum>(simd, &[x]), sum, simd, "sum");
+                    assert_same(
+                        leaf_result::<T, Sum>(simd, &[x], Distance::Near),
+                        sum,
+                        simd,
+                        "sum",
+                    );
                     let one = <T::Wide as Float>::ONE;
                     let product = by_the_rule(&wide_x[part.clone()], one, |a, b| a * b);
-                    let mine = partial_leaf_result::<T, Product>(simd, &[x]);
+                    let mine = leaf_result::<T, Product>(simd, &[x], Distance::Near);
                     assert_same(mine, product, simd, "product");
                     let dot = by_the_rule(&products[part.clone()], zero, |a, b| a + b);
-                    let mine = partial_leaf_result::<T, SumOfProducts>(simd, &[x, y]);
+                    let mine = leaf_result::<T, SumOfProducts>(simd, &[x, y], Distance::Near);
                     assert_same(mine, dot, simd, "sum of products");
                     if len > 0 {
                         let sum = by_the_rule(&squares[part], zero, |a, b| a + b);
-                        let mine = partial_leaf_result::<T, SumOfSquares>(simd, &[x]);
+                        let mine = leaf_result::<T, SumOfSquares>(simd, &[x], Distance::Near);
                         assert_same(mine, sum, simd, "sum of squares");
+                    }
+                }
+                // Rows of leaves of which the last is not whole.
+                for row in [1, 100, 129, LEAF, LEAF + 1, 3000] {
+                    let leaves = row.div_ceil(LEAF);
+                    let mut found = vec![<T::Wide as Float>::ZERO; len / row * leaves];
+                    leaf_results::<T, Sum>(simd, &[&x], row, Distance::Near, &mut found);
+                    for (k, found) in found.into_iter().enumerate() {
+                        let (begin, end) = (k / leaves * row, (k / leaves + 1) * row);
+                        let part =
+                            begin + k % leaves * LEAF..end.min(begin + (k % leaves + 1) * LEAF);
+                        let alone = leaf_result::<T, Sum>(simd, &[&x[part]], Distance::Near);
+                        assert_same(found, alone, simd, "sum of a leaf of a row");
                     }
                 }
                 if len == 2 * LEAF {
                     // Far arrays are read in another order.
-                    for megabytes in [0, 2, 100] {
+                    for megabytes in [0, 2] {
                         let distance = Distance::of(megabytes << 20, 1);
                         let both = |k: usize| [&x[k * LEAF..][..LEAF], &y[k * LEAF..][..LEAF]];
                         let mut found = [<T::Wide as Float>::ZERO; 2];
-                        leaf_results::<T, Sum>(simd, &[&x], distance, &mut found);
+                        leaf_results::<T, Sum>(simd, &[&x], LEAF, distance, &mut found);
                         for (k, found) in found.into_iter().enumerate() {
-                            let near = partial_leaf_result::<T, Sum>(simd, &both(k)[..1]);
+                            let near = leaf_result::<T, Sum>(simd, &both(k)[..1], Distance::Near);
                             assert_same(found, near, simd, "sum of a far leaf");
                         }
-                        leaf_results::<T, SumOfSquares>(simd, &[&x], distance, &mut found);
+                        leaf_results::<T, SumOfSquares>(simd, &[&x], LEAF, distance, &mut found);
                         for (k, found) in found.into_iter().enumerate() {
-                            let near = partial_leaf_result::<T, SumOfSquares>(simd, &both(k)[..1]);
+                            let near =
+                                leaf_result::<T, SumOfSquares>(simd, &both(k)[..1], Distance::Near);
                             assert_same(found, near, simd, "sum of a far leaf's squares");
                         }
-                        leaf_results::<T, SumOfProducts>(simd, &[&x, &y], distance, &mut found);
+                        leaf_results::<T, SumOfProducts>(
+                            simd,
+                            &[&x, &y],
+                            LEAF,
+                            distance,
+                            &mut found,
+                        );
                         for (k, found) in found.into_iter().enumerate() {
-                            let near = partial_leaf_result::<T, SumOfProducts>(simd, &both(k));
+                            let near =
+                                leaf_result::<T, SumOfProducts>(simd, &both(k), Distance::Near);
                             assert_same(found, near, simd, "sum of far leaves' products");
                         }
                     }

@@ -239,7 +239,7 @@ impl Tiles<'_> {
             let (scratch, out, unsure) = state;
             out.resize(to.len(), F::ZERO);
             let inputs = [0, arrays.len() - 1].map(|k| &arrays[k][start..]);
-            Simd::detect().compile(sums::Columns {
+            sums::Columns {
                 op,
                 inputs: inputs.map(cast_slice::<T, F>),
                 rows,
@@ -247,7 +247,8 @@ impl Tiles<'_> {
                 out,
                 scratch,
                 unsure,
-            });
+            }
+            .run(Simd::detect());
             self.output.write_all(to.start, out);
             for column in unsure.drain(..) {
                 // Gathered, it goes the long way.

@@ -20,6 +20,10 @@ use crate::run::{Stop, guarded, share, threads, work};
 /// Rows from which on a reduction's own threads are used, and not one thread a row.
 const LONG_ROW: usize = 16 << 20;
 
+/// Longest rows of floats whose sums have a loop of their own. 3162 rows on a Zen 4, by it and by that of long rows: of 256
+/// `f32` 130 and 200 µs, of 512 180 and 250, of 1114 560 and 405.
+const SHORT_SUM: usize = 512;
+
 /// Reduces each row of C-contiguous arrays of `output.len()` rows into an element of `output`.
 #[pyfunction]
 pub(super) fn rows(
@@ -81,18 +85,24 @@ pub(super) fn rows_of<T: Element>(
             if short_rows(op, arrays, len, rows.clone(), output)? {
                 return Ok(());
             }
-            for row in rows {
-                let mut inputs = [&[][..]; 2];
-                for (input, array) in inputs.iter_mut().zip(arrays) {
-                    *input = &array[row * len..(row + 1) * len];
-                }
-                let inputs = &inputs[..arrays.len()];
-                let alone = (inside == 1).then(|| T::row(simd, op, inputs, bytes));
-                let value = match alone.flatten() {
-                    Some(value) => value,
-                    None => reducer.reduce(op, inputs)?,
-                };
+            let of = |rows: Range<usize>| {
+                let second = arrays[arrays.len() - 1];
+                [arrays[0], second].map(|array| &array[rows.start * len..rows.end * len])
+            };
+            let put = |row: usize, value| {
                 output.write(row, as_python_has_it(op, kind, value));
+            };
+            let inputs = of(rows.clone());
+            let inputs = &inputs[..arrays.len()];
+            if inside == 1
+                && T::rows(simd, op, inputs, len, bytes, &mut |row, value| {
+                    put(rows.start + row, value);
+                })
+            {
+                return Ok(());
+            }
+            for row in rows {
+                put(row, reducer.reduce(op, &of(row..row + 1)[..arrays.len()])?);
             }
             Ok(())
         },
@@ -151,13 +161,15 @@ fn short_rows<T: Element>(
         return Ok(false);
     }
     let inputs = [0, arrays.len() - 1].map(|k| &arrays[k][rows.start * len..rows.end * len]);
+    // Those of more elements go by the loop of whole arrays.
+    let is_sum = sums::has(op) && len <= SHORT_SUM;
     match (op, T::DTYPE) {
         (Op::Min | Op::Argmin, _) => extrema_of_rows::<T, false>(op, inputs[0], len, rows, output),
         (Op::Max | Op::Argmax, _) => extrema_of_rows::<T, true>(op, inputs[0], len, rows, output),
-        (_, DType::F32) if sums::has(op) => {
+        (_, DType::F32) if is_sum => {
             sums_of_rows::<f32, T>(op, inputs, len, rows, output)?;
         }
-        (_, DType::F64) if sums::has(op) => {
+        (_, DType::F64) if is_sum => {
             sums_of_rows::<f64, T>(op, inputs, len, rows, output)?;
         }
         (_, dtype) if integers::has(op) => {

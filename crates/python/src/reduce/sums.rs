@@ -6,8 +6,9 @@
 
 use std::num::NonZeroU64;
 
-use crosswarp::prim::leaf::{LANES, LEAF, ROWS};
-use crosswarp::prim::{Float, Loop, Op, Superaccumulator};
+use crosswarp::prim::internal::LeafTotal;
+use crosswarp::prim::leaf::{LANES, LEAF, combine_lanes};
+use crosswarp::prim::{Float, Loop, Op, Simd};
 
 /// Bytes of a row that are worked on at a time where rows are long: a page, so that memory is read in long pieces, and
 /// what is kept of the lanes fits into the first-level cache.
@@ -44,29 +45,44 @@ fn is_sure<F: Float>(op: Op, value: F) -> bool {
     wide.is_finite() && (op != Op::Norm2 || size_of::<F>() == 8 || wide >= LOST_BELOW)
 }
 
-/// `out[i]` = −0.0 + the terms of `x[i]`, `x[i + step]`, …, `count` of them, in this order.
+/// Some of the terms of two inputs, `step` elements apart, `count` of them.
+#[derive(Clone, Copy)]
+struct Terms<'a, F> {
+    inputs: [&'a [F]; 2],
+    step: usize,
+    count: usize,
+}
+
+/// Where sums go: into `out`, or they are added to what is there.
+const SET: bool = false;
+const ADD: bool = true;
+
+/// `out[i]` = −0.0 + the terms of `x[i]`, `x[i + step]`, …, `count` of them, in this order; [`ADD`]s it to `out[i]` if `TO`
+/// says so.
 #[inline(always)]
-fn fold<F: Float, const TERMS: u8>(out: &mut [F], x: &[F], y: &[F], step: usize, count: usize) {
+fn fold<F: Float, const TERMS: u8, const TO: bool>(out: &mut [F], terms: Terms<'_, F>) {
     // So many as eight registers of 32 bytes hold.
     let done = if size_of::<F>() == 4 {
-        fold_by::<F, TERMS, 64>(0, out, x, y, step, count)
+        fold_by::<F, TERMS, TO, 64>(0, out, terms)
     } else {
-        fold_by::<F, TERMS, 32>(0, out, x, y, step, count)
+        fold_by::<F, TERMS, TO, 32>(0, out, terms)
     };
-    let done = fold_by::<F, TERMS, 8>(done, out, x, y, step, count);
-    fold_by::<F, TERMS, 1>(done, out, x, y, step, count);
+    let done = fold_by::<F, TERMS, TO, 8>(done, out, terms);
+    fold_by::<F, TERMS, TO, 1>(done, out, terms);
 }
 
 /// [`fold`] from `at` on, `C` at a time, as long as there are so many; up to where.
 #[inline(always)]
-fn fold_by<F: Float, const TERMS: u8, const C: usize>(
+fn fold_by<F: Float, const TERMS: u8, const TO: bool, const C: usize>(
     mut at: usize,
     out: &mut [F],
-    x: &[F],
-    y: &[F],
-    step: usize,
-    count: usize,
+    terms: Terms<'_, F>,
 ) -> usize {
+    let Terms {
+        inputs: [x, y],
+        step,
+        count,
+    } = terms;
     while at + C <= out.len() {
         let mut sums = [F::NEG_ZERO; C];
         for k in 0..count {
@@ -76,7 +92,10 @@ fn fold_by<F: Float, const TERMS: u8, const C: usize>(
                 sums[j] = sums[j] + term::<F, TERMS>(x[j], y[j]);
             }
         }
-        out[at..at + C].copy_from_slice(&sums);
+        let out = &mut out[at..at + C];
+        for j in 0..C {
+            out[j] = if TO == ADD { out[j] + sums[j] } else { sums[j] };
+        }
         at += C;
     }
     at
@@ -138,15 +157,14 @@ fn leaf<F: Float, const TERMS: u8>(lanes: &mut [F; LANES], x: &[F], y: &[F]) -> 
         17..=32 => short::<F, TERMS, 32>(x, y),
         len => {
             let more = len % LANES;
-            fold::<F, TERMS>(&mut lanes[..more], x, y, LANES, len / LANES + 1);
-            fold::<F, TERMS>(
-                &mut lanes[more..],
-                &x[more..],
-                &y[more..],
-                LANES,
-                len / LANES,
-            );
-            halved(lanes)
+            let terms = |from: usize, count| Terms {
+                inputs: [&x[from..], &y[from..]],
+                step: LANES,
+                count,
+            };
+            fold::<F, TERMS, SET>(&mut lanes[..more], terms(0, len / LANES + 1));
+            fold::<F, TERMS, SET>(&mut lanes[more..], terms(more, len / LANES));
+            combine_lanes(lanes)
         }
     }
 }
@@ -209,7 +227,7 @@ fn finish<F: Float>(op: Op, values: &mut [F], len: usize, unsure: &mut Vec<usize
 pub struct Scratch<F: Float> {
     /// Lanes, in part combined.
     lanes: Vec<F>,
-    totals: Vec<Superaccumulator<F>>,
+    totals: Vec<LeafTotal<F>>,
 }
 
 impl<F: Float> Scratch<F> {
@@ -223,8 +241,6 @@ impl<F: Float> Scratch<F> {
 
 /// Reduces columns, one for each element of `out`, of a matrix that begins `inputs` and whose rows are `stride`
 /// elements apart. What has to be computed the long way is listed.
-///
-/// Runs best in [`Simd::compile`](crosswarp::prim::Simd::compile).
 pub struct Columns<'a, F: Float> {
     pub op: Op,
     pub inputs: [&'a [F]; 2],
@@ -235,48 +251,44 @@ pub struct Columns<'a, F: Float> {
     pub unsure: &'a mut Vec<usize>,
 }
 
-impl<F: Float> Loop for Columns<'_, F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
+impl<F: Float> Columns<'_, F> {
+    pub fn run(self, simd: Simd) {
         match self.op {
-            Op::Norm2 => self.with::<SQUARES>(),
-            Op::Dot => self.with::<PRODUCTS>(),
-            _ => self.with::<ELEMENTS>(),
+            Op::Norm2 => self.with::<SQUARES>(simd),
+            Op::Dot => self.with::<PRODUCTS>(simd),
+            _ => self.with::<ELEMENTS>(simd),
         }
     }
-}
 
-impl<F: Float> Columns<'_, F> {
-    #[inline(always)]
-    fn with<const TERMS: u8>(self) {
+    fn with<const TERMS: u8>(self, simd: Simd) {
         let width = self.out.len();
         let Scratch { lanes, totals } = self.scratch;
         let narrow = width == self.stride && width <= NARROW;
         let kept = if narrow { LANES } else { MOST_KEPT };
         lanes.resize(kept * width, F::NEG_ZERO);
-        let [x, y] = self.inputs;
-        let values = |lanes: &mut [F], first: usize| {
-            let rows = (self.rows - first).min(LEAF);
-            let (x, y) = (&x[first * self.stride..], &y[first * self.stride..]);
-            if narrow {
-                narrow_leaf::<F, TERMS>(lanes, [x, y], rows, width);
-            } else {
-                wide_leaf::<F, TERMS>(lanes, [x, y], rows, self.stride, width);
-            }
-        };
         if self.rows <= LEAF {
-            values(lanes, 0);
+            simd.compile(LeafOfColumns::<F, TERMS> {
+                lanes,
+                inputs: self.inputs,
+                rows: self.rows,
+                stride: self.stride,
+                width,
+            });
             self.out.copy_from_slice(&lanes[..width]);
             finish(self.op, self.out, self.rows, self.unsure);
             return;
         }
         totals.clear();
-        totals.resize(width, Superaccumulator::new());
+        totals.resize(width, LeafTotal::new());
         self.out.fill(F::ZERO);
-        for first in (0..self.rows).step_by(LANES * ROWS) {
-            values(lanes, first);
+        for first in (0..self.rows).step_by(LEAF) {
+            simd.compile(LeafOfColumns::<F, TERMS> {
+                lanes,
+                inputs: self.inputs.map(|input| &input[first * self.stride..]),
+                rows: (self.rows - first).min(LEAF),
+                stride: self.stride,
+                width,
+            });
             for ((total, &value), mark) in totals.iter_mut().zip(&*lanes).zip(&mut *self.out) {
                 if is_sure(self.op, value) {
                     total.add(value);
@@ -289,13 +301,43 @@ impl<F: Float> Columns<'_, F> {
             let sure = *out == F::ZERO;
             *out = match (self.op, NonZeroU64::new(self.rows as u64)) {
                 (Op::Mean, Some(count)) => total.mean(count),
-                (Op::Norm2, _) => F::from_f64(total.round_f64().sqrt() + 0.0),
+                (Op::Norm2, _) => total.root(),
                 _ => total.round(),
             };
-            // Beyond the range there is more to do for a norm.
-            if !sure || self.op == Op::Norm2 && !out.as_f64().is_finite() {
+            if !sure {
                 self.unsure.push(column);
             }
+        }
+    }
+}
+
+/// The values of a leaf of each column, to the beginning of `lanes`.
+struct LeafOfColumns<'a, F, const TERMS: u8> {
+    lanes: &'a mut [F],
+    inputs: [&'a [F]; 2],
+    rows: usize,
+    stride: usize,
+    width: usize,
+}
+
+impl<F: Float, const TERMS: u8> Loop for LeafOfColumns<'_, F, TERMS> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self {
+            lanes,
+            inputs,
+            rows,
+            stride,
+            width,
+        } = self;
+        if width == stride && width <= NARROW {
+            narrow_leaf::<F, TERMS>(lanes, inputs, rows, width);
+        } else if rows <= LANES {
+            few_rows::<F, TERMS>(&mut lanes[..width], inputs, rows, stride);
+        } else {
+            wide_leaf::<F, TERMS>(lanes, inputs, rows, stride, width);
         }
     }
 }
@@ -306,6 +348,12 @@ const MOST_KEPT: usize = LANES.ilog2() as usize + 1;
 /// Lanes to combine: at least half of them have a row.
 fn used(rows: usize) -> usize {
     rows.min(LANES).next_power_of_two()
+}
+
+/// The lane whose turn it is in the order in which halving combines `used` of them.
+fn lane_of(turn: usize, used: usize) -> usize {
+    turn.reverse_bits()
+        .unbounded_shr(usize::BITS - used.ilog2())
 }
 
 /// The values of a leaf of each column, at the beginning of `lanes`, of a matrix without gaps between its rows.
@@ -321,9 +369,14 @@ fn narrow_leaf<F: Float, const TERMS: u8>(
     let (count, more) = (rows / LANES, rows % LANES * width);
     let step = LANES * width;
     lanes.fill(F::NEG_ZERO);
-    fold::<F, TERMS>(&mut lanes[..more], x, y, step, count + 1);
+    let terms = |from: usize, count| Terms {
+        inputs: [&x[from..], &y[from..]],
+        step,
+        count,
+    };
+    fold::<F, TERMS, SET>(&mut lanes[..more], terms(0, count + 1));
     if count > 0 {
-        fold::<F, TERMS>(&mut lanes[more..], &x[more..], &y[more..], step, count);
+        fold::<F, TERMS, SET>(&mut lanes[more..], terms(more, count));
     }
     let mut half = lanes.len() / 2;
     while half >= width {
@@ -331,6 +384,100 @@ fn narrow_leaf<F: Float, const TERMS: u8>(
         add(low, &high[..half]);
         half /= 2;
     }
+}
+
+/// The same of at most [`LANES`] rows, so that each lane has one: some columns after the other, whose sums stay in the
+/// first-level cache.
+#[inline(always)]
+fn few_rows<F: Float, const TERMS: u8>(
+    out: &mut [F],
+    inputs: [&[F]; 2],
+    rows: usize,
+    stride: usize,
+) {
+    let mut plan = [Pair::default(); LANES / 2];
+    let plan = &mut plan[..used(rows).div_ceil(2)];
+    plan_of(plan, rows);
+    // Arrays of 64 the compiler copies element by element.
+    let done = few_rows_by::<F, TERMS, 32>(0, out, inputs, stride, plan);
+    let done = few_rows_by::<F, TERMS, 8>(done, out, inputs, stride, plan);
+    few_rows_by::<F, TERMS, 1>(done, out, inputs, stride, plan);
+}
+
+/// Two rows that halving adds first, or one that has no second.
+#[derive(Clone, Copy, Default)]
+struct Pair {
+    first: usize,
+    second: Option<usize>,
+    /// Of how many sums that are kept this one is the second.
+    completes: u32,
+}
+
+/// The order in which pairs of rows are taken.
+fn plan_of(plan: &mut [Pair], rows: usize) {
+    let used = used(rows);
+    for (k, pair) in plan.iter_mut().enumerate() {
+        let first = lane_of(2 * k, used);
+        let second = first + used / 2;
+        *pair = Pair {
+            first,
+            second: (used > 1 && second < rows).then_some(second),
+            completes: k.trailing_ones(),
+        };
+    }
+}
+
+/// Begins with a cache line: what is read soon after it was written, a vector across two lines, would wait until it is in the
+/// cache.
+#[repr(align(64))]
+struct Lines<T>(T);
+
+/// [`few_rows`] from column `at` on, `C` at a time, as long as there are so many; up to where.
+#[inline(always)]
+fn few_rows_by<F: Float, const TERMS: u8, const C: usize>(
+    mut at: usize,
+    out: &mut [F],
+    [x, y]: [&[F]; 2],
+    stride: usize,
+    plan: &[Pair],
+) -> usize {
+    let mut kept = Lines([[F::NEG_ZERO; C]; MOST_KEPT]);
+    while at + C <= out.len() {
+        let mut count = 0;
+        for pair in plan {
+            let row = |row: usize| {
+                let from = at + row * stride;
+                (&x[from..from + C], &y[from..from + C])
+            };
+            let (x, y) = row(pair.first);
+            let mut sums = [F::NEG_ZERO; C];
+            for j in 0..C {
+                sums[j] = sums[j] + term::<F, TERMS>(x[j], y[j]);
+            }
+            if let Some(second) = pair.second {
+                let (x, y) = row(second);
+                for j in 0..C {
+                    sums[j] = sums[j] + (F::NEG_ZERO + term::<F, TERMS>(x[j], y[j]));
+                }
+            }
+            for _ in 0..pair.completes {
+                count -= 1;
+                let first = &kept.0[count];
+                for j in 0..C {
+                    sums[j] = first[j] + sums[j];
+                }
+            }
+            // By elements: to copy an array is a call.
+            let kept = &mut kept.0[count];
+            for j in 0..C {
+                kept[j] = sums[j];
+            }
+            count += 1;
+        }
+        out[at..at + C].copy_from_slice(&kept.0[0]);
+        at += C;
+    }
+    at
 }
 
 /// The same of any matrix. Lanes are taken in the order in which halving combines them, so that few have to be kept.
@@ -343,31 +490,30 @@ fn wide_leaf<F: Float, const TERMS: u8>(
     width: usize,
 ) {
     let used = used(rows);
-    let bits = used.ilog2();
     let mut kept = 0;
     for turn in 0..used {
-        let lane = turn.reverse_bits().unbounded_shr(usize::BITS - bits);
-        let mut is_there = lane < rows;
-        if is_there {
-            let (x, y) = (&x[lane * stride..], &y[lane * stride..]);
-            let count = (rows - lane).div_ceil(LANES);
-            fold::<F, TERMS>(
-                &mut lanes[kept * width..(kept + 1) * width],
-                x,
-                y,
-                LANES * stride,
-                count,
-            );
-            kept += 1;
-        }
-        // A lane with its partner, these two with theirs, and so on; the second of a pair may have no rows.
-        for _ in 0..turn.trailing_ones() {
-            if is_there {
-                let (first, second) = lanes[(kept - 2) * width..kept * width].split_at_mut(width);
-                add(first, second);
-                kept -= 1;
+        let lane = lane_of(turn, used);
+        if lane < rows {
+            let terms = Terms {
+                inputs: [&x[lane * stride..], &y[lane * stride..]],
+                step: LANES * stride,
+                count: (rows - lane).div_ceil(LANES),
+            };
+            if turn % 2 == 0 {
+                let to = &mut lanes[kept * width..(kept + 1) * width];
+                fold::<F, TERMS, SET>(to, terms);
+                kept += 1;
+            } else {
+                // The partner was the turn before, and has more rows.
+                let to = &mut lanes[(kept - 1) * width..kept * width];
+                fold::<F, TERMS, ADD>(to, terms);
             }
-            is_there = true;
+        }
+        // Two lanes with two, these four with four, and so on: only the second lane of two may have no rows.
+        for _ in 1..turn.trailing_ones() {
+            let (first, second) = lanes[(kept - 2) * width..kept * width].split_at_mut(width);
+            add(first, second);
+            kept -= 1;
         }
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::sum::vector_leaf::SumOfSquares;
+use crate::sum::vector_leaf::{Sum, SumOfSquares};
 
 /// Totals of leaves of one element each, of `f32` and of `f64`.
 fn total(values: &[f32]) -> LeafTotal<f32> {
@@ -12,9 +12,9 @@ fn total(values: &[f32]) -> LeafTotal<f32> {
 
 /// The total, rounded to `f64`.
 fn f64_of(total: &LeafTotal<f32>) -> f64 {
-    total
-        .widened()
-        .map_or_else(|| total.sum.round_f64(), |all| all.round_f64())
+    let all = total.whole();
+    all.widened()
+        .map_or_else(|| all.sum.round_f64(), |all| all.round_f64())
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn negative_totals_keep_their_sign_in_words() {
         total.extend([-2.0f32].into_iter());
         // As a leaf of f32 gives them: multiples of 2^-298, below 2^267.
         let value = if value.abs() > 1e80 { -1e80 } else { value };
-        total.wide.get_or_insert_default().add(value);
+        total.rest().wide.get_or_insert_default().add(value);
         let back = LeafTotal::<f32>::from_words(&total.to_words());
         let mut exact = Superaccumulator::<f64>::new();
         exact.extend([-2.0, value]);
@@ -74,40 +74,47 @@ fn narrow_totals_come_back_narrow() {
         let mut total = LeafTotal::<f32>::new();
         total.extend(values.into_iter());
         let back = LeafTotal::<f32>::from_words(&total.to_words());
-        assert!(back.wide.is_none());
+        assert!(back.whole().wide.is_none());
         assert_eq!(back.round().to_bits(), total.round().to_bits());
     }
 }
 
 #[test]
-fn a_sum_as_two_numbers_is_exact_or_refused() {
-    let mut taken = 0;
-    for values in [
-        vec![],
-        vec![-0.0, -0.0],
-        vec![0.0, -0.0],
-        vec![1e16, 1.0, -1e16],
-        vec![1e300, 1.0, 1e-300, -1e300],
-        vec![f64::MAX, f64::MAX, -f64::MAX],
-        vec![1.0, f64::NAN],
-        vec![f64::INFINITY, f64::NEG_INFINITY],
-        vec![5e-324, -1.0, 1.0],
-        (0..1000).map(|k| f64::from(k).sin()).collect(),
-    ] {
-        let mut total = LeafTotal::<f64>::new();
-        let mut exact = LeafTotal::<f64>::new();
-        exact.extend(values.iter().copied());
-        if total.add_as_two(values.iter().copied()) {
-            taken += 1;
-            assert_eq!(
-                total.round().to_bits(),
-                exact.round().to_bits(),
-                "{values:?}"
-            );
-        } else {
-            assert_eq!(total.to_words(), LeafTotal::<f64>::new().to_words());
+fn totals_of_any_leaves_are_exact() {
+    let leaves: [&[f64]; 10] = [
+        &[],
+        &[-0.0, -0.0],
+        &[0.0, -0.0],
+        &[1e16, 1.0, -1e16],
+        &[1e300, 1.0, 1e-300, -1e300],
+        &[f64::MAX, f64::MAX, -f64::MAX],
+        &[1.0, f64::NAN],
+        &[f64::INFINITY, 1.0],
+        &[5e-324, -1.0, 1.0],
+        &[0.1, 0.2, 0.3, 1e17],
+    ];
+    let total = |values: &[f64]| {
+        let mut total = LeafTotal::new();
+        for &value in values {
+            total.add_leaf::<f64, Sum>(value, &[&[value]]);
+        }
+        total
+    };
+    let count = NonZeroU64::new(7).unwrap();
+    let results = |total: &LeafTotal<f64>| {
+        [total.round(), total.mean(count), total.root()].map(|x| x.canonical().to_bits())
+    };
+    for a in leaves {
+        for b in leaves {
+            let mut merged = total(a);
+            merged.merge(&total(b));
+            let all = [a, b].concat();
+            let mut exact = LeafTotal::new();
+            exact.extend(all.iter().copied());
+            assert_eq!(results(&merged), results(&exact), "{a:?} and {b:?}");
+            assert_eq!(results(&total(&all)), results(&exact), "{a:?} {b:?}");
+            let back = LeafTotal::from_words(&merged.to_words());
+            assert_eq!(results(&back), results(&exact), "{a:?} {b:?} as words");
         }
     }
-    // All but three numbers far apart, an overflow, NaN and infinities.
-    assert_eq!(taken, 6);
 }

@@ -126,7 +126,8 @@ macro_rules! by_comparison {
     ($type:ident $integer:ident) => {
         #[inline(always)]
         fn best_order<const MAX: bool>(values: &[Self]) -> Option<$integer> {
-            // The compiler makes of these loops what is written here, with registers; of loops over 64 lanes it does not.
+            // Four registers of 32 bytes for `f32`, eight for `f64`: the compiler makes of these loops what is written here, but
+            // not of loops over 64 lanes.
             const LANES: usize = 32;
             const NANS: usize = LANES / 4;
             let Some(last) = values.last_chunk::<LANES>() else {
@@ -261,7 +262,8 @@ ranked_floats! {
     f64, i64, f64::INFINITY, <f64 as Float>::CANONICAL_NAN, i64;
 }
 
-/// Values that are compared before their best is, with that of the values before. It is searched for in one block only.
+/// Values whose best one is found before it is compared with that of the values before, of many: the place is searched for in
+/// one block only. Of few these are a leaf's, for the search is a part of the work then.
 const BLOCK: usize = 4 * LEAF;
 
 /// The first index of the minimum (`MAX`: maximum) of `values`; none if there are none.
@@ -290,7 +292,12 @@ impl<T: Ranked, const MAX: bool> Work for FirstExtremum<'_, T, MAX> {
 fn first_of<T: Ranked, const MAX: bool>(values: &[T]) -> usize {
     let (mut best, mut best_block) = (values[0].order(), 0);
     // Block by block: this vectorises. The place is searched for in one block.
-    for (k, block) in values.chunks(BLOCK).enumerate() {
+    let block_len = if values.len() < 2 * BLOCK {
+        LEAF
+    } else {
+        BLOCK
+    };
+    for (k, block) in values.chunks(block_len).enumerate() {
         let Some(found) = T::best_order::<MAX>(block) else {
             let rank = block[0].rank::<MAX>();
             let lowest = block
@@ -298,13 +305,13 @@ fn first_of<T: Ranked, const MAX: bool>(values: &[T]) -> usize {
                 .fold(rank, |lowest, value| lowest.min(value.rank::<MAX>()));
             // The first block with a NaN has the first NaN.
             let place = block.iter().position(|value| value.rank::<MAX>() == lowest);
-            return k * BLOCK + place.unwrap_or(0);
+            return k * block_len + place.unwrap_or(0);
         };
         if if MAX { found > best } else { found < best } {
             (best, best_block) = (found, k);
         }
     }
-    let at = best_block * BLOCK;
+    let at = best_block * block_len;
     at + place_of(&values[at..], best)
 }
 
@@ -439,8 +446,11 @@ mod tests {
     #[test]
     fn the_first_of_equals_wins_in_any_block() {
         for simd in Simd::available() {
-            for place in [0, 1, BLOCK - 1, BLOCK, 2 * BLOCK + 5] {
-                let mut values = vec![3i16; 3 * BLOCK];
+            let places = [BLOCK, LEAF].map(|block| {
+                [0, 1, block - 1, block, 2 * block + 5].map(|place| (place, 3 * block))
+            });
+            for (place, len) in places.concat() {
+                let mut values = vec![3i16; len];
                 values[place] = -5;
                 *values.last_mut().unwrap() = -5;
                 assert_eq!(
@@ -456,7 +466,7 @@ mod tests {
                 );
             }
             let mut values = vec![f64::INFINITY; 20_000];
-            (values[13_000], values[14_500]) = (f64::NAN, -f64::NAN);
+            (values[13_000], values[17_000]) = (f64::NAN, -f64::NAN);
             assert_eq!(first_extremum::<_, true>(simd, &values), Some(13_000));
             assert_eq!(first_extremum::<_, false>(simd, &values), Some(13_000));
             assert_eq!(first_extremum::<f32, false>(simd, &[]), None);

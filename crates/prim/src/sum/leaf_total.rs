@@ -48,6 +48,12 @@ struct Rest<F: Float> {
     wide: Option<Box<Superaccumulator<f64>>>,
 }
 
+impl<F: Float> Default for LeafTotal<F> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<F: Float> LeafTotal<F> {
     const IS_F32: bool = size_of::<F>() == 4;
     const TRACKERS: usize = Superaccumulator::<F>::TRACKERS;

@@ -37,7 +37,7 @@ impl Pair {
         fits
     }
 
-    /// Numbers whose exact sum this is, and no −0.0 for the second: it would change the sign of nothing.
+    /// Numbers whose exact sum this is, and no +0.0 for the second: beside a sum of −0.0 it would change the sign.
     pub fn numbers(&self) -> impl Iterator<Item = f64> {
         // The sign of a sum that is 0 is that of `high`.
         [Some(self.high), (self.low != 0.0).then_some(self.low)]

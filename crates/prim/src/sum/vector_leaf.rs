@@ -1,4 +1,4 @@
-//! Results of many whole leaves at once, with the machine's vectors.
+//! Results of many leaves at once, with the machine's vectors.
 #![allow(unsafe_code)] // Reason: raw loads in the innermost loop, and the vectors' unsafe functions.
 
 use half::{bf16, f16};

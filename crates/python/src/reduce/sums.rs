@@ -273,6 +273,7 @@ impl<F: Float> Columns<'_, F> {
                 rows: self.rows,
                 stride: self.stride,
                 width,
+                narrow,
             });
             self.out.copy_from_slice(&lanes[..width]);
             finish(self.op, self.out, self.rows, self.unsure);
@@ -288,6 +289,7 @@ impl<F: Float> Columns<'_, F> {
                 rows: (self.rows - first).min(LEAF),
                 stride: self.stride,
                 width,
+                narrow,
             });
             for ((total, &value), mark) in totals.iter_mut().zip(&*lanes).zip(&mut *self.out) {
                 if is_sure(self.op, value) {
@@ -318,6 +320,8 @@ struct LeafOfColumns<'a, F, const TERMS: u8> {
     rows: usize,
     stride: usize,
     width: usize,
+    /// Whether there are all columns, and few: `lanes` has all lanes of all columns then.
+    narrow: bool,
 }
 
 impl<F: Float, const TERMS: u8> Loop for LeafOfColumns<'_, F, TERMS> {
@@ -331,8 +335,9 @@ impl<F: Float, const TERMS: u8> Loop for LeafOfColumns<'_, F, TERMS> {
             rows,
             stride,
             width,
+            narrow,
         } = self;
-        if width == stride && width <= NARROW {
+        if narrow {
             narrow_leaf::<F, TERMS>(lanes, inputs, rows, width);
         } else if rows <= LANES {
             few_rows::<F, TERMS>(&mut lanes[..width], inputs, rows, stride);
@@ -342,7 +347,7 @@ impl<F: Float, const TERMS: u8> Loop for LeafOfColumns<'_, F, TERMS> {
     }
 }
 
-/// Sums that [`wide_leaf`] keeps at most: one for each halving, and the one at hand.
+/// Sums that [`wide_leaf`] and [`few_rows`] keep at most: one for each halving, and the one at hand.
 const MOST_KEPT: usize = LANES.ilog2() as usize + 1;
 
 /// Lanes to combine: at least half of them have a row.
@@ -395,7 +400,7 @@ fn few_rows<F: Float, const TERMS: u8>(
     rows: usize,
     stride: usize,
 ) {
-    let mut plan = [Pair::default(); LANES / 2];
+    let mut plan = [RowPair::default(); LANES / 2];
     let plan = &mut plan[..used(rows).div_ceil(2)];
     plan_of(plan, rows);
     // Arrays of 64 the compiler copies element by element.
@@ -406,7 +411,7 @@ fn few_rows<F: Float, const TERMS: u8>(
 
 /// Two rows that halving adds first, or one that has no second.
 #[derive(Clone, Copy, Default)]
-struct Pair {
+struct RowPair {
     first: usize,
     second: Option<usize>,
     /// Of how many sums that are kept this one is the second.
@@ -414,12 +419,12 @@ struct Pair {
 }
 
 /// The order in which pairs of rows are taken.
-fn plan_of(plan: &mut [Pair], rows: usize) {
+fn plan_of(plan: &mut [RowPair], rows: usize) {
     let used = used(rows);
     for (k, pair) in plan.iter_mut().enumerate() {
         let first = lane_of(2 * k, used);
         let second = first + used / 2;
-        *pair = Pair {
+        *pair = RowPair {
             first,
             second: (used > 1 && second < rows).then_some(second),
             completes: k.trailing_ones(),
@@ -434,12 +439,13 @@ struct Lines<T>(T);
 
 /// [`few_rows`] from column `at` on, `C` at a time, as long as there are so many; up to where.
 #[inline(always)]
+#[allow(clippy::manual_memcpy)] // Reason: to copy an array is a call here.
 fn few_rows_by<F: Float, const TERMS: u8, const C: usize>(
     mut at: usize,
     out: &mut [F],
     [x, y]: [&[F]; 2],
     stride: usize,
-    plan: &[Pair],
+    plan: &[RowPair],
 ) -> usize {
     let mut kept = Lines([[F::NEG_ZERO; C]; MOST_KEPT]);
     while at + C <= out.len() {
@@ -467,7 +473,6 @@ fn few_rows_by<F: Float, const TERMS: u8, const C: usize>(
                     sums[j] = first[j] + sums[j];
                 }
             }
-            // By elements: to copy an array is a call.
             let kept = &mut kept.0[count];
             for j in 0..C {
                 kept[j] = sums[j];
@@ -480,7 +485,8 @@ fn few_rows_by<F: Float, const TERMS: u8, const C: usize>(
     at
 }
 
-/// The same of any matrix. Lanes are taken in the order in which halving combines them, so that few have to be kept.
+/// The same of more than [`LANES`] rows of any matrix. Lanes are taken in the order in which halving combines them, so that few
+/// have to be kept.
 #[inline(always)]
 fn wide_leaf<F: Float, const TERMS: u8>(
     lanes: &mut [F],
@@ -489,27 +495,24 @@ fn wide_leaf<F: Float, const TERMS: u8>(
     stride: usize,
     width: usize,
 ) {
-    let used = used(rows);
     let mut kept = 0;
-    for turn in 0..used {
-        let lane = lane_of(turn, used);
-        if lane < rows {
-            let terms = Terms {
-                inputs: [&x[lane * stride..], &y[lane * stride..]],
-                step: LANES * stride,
-                count: (rows - lane).div_ceil(LANES),
-            };
-            if turn % 2 == 0 {
-                let to = &mut lanes[kept * width..(kept + 1) * width];
-                fold::<F, TERMS, SET>(to, terms);
-                kept += 1;
-            } else {
-                // The partner was the turn before, and has more rows.
-                let to = &mut lanes[(kept - 1) * width..kept * width];
-                fold::<F, TERMS, ADD>(to, terms);
-            }
+    for turn in 0..LANES {
+        let lane = lane_of(turn, LANES);
+        let terms = Terms {
+            inputs: [&x[lane * stride..], &y[lane * stride..]],
+            step: LANES * stride,
+            count: (rows - lane).div_ceil(LANES),
+        };
+        if turn % 2 == 0 {
+            let to = &mut lanes[kept * width..(kept + 1) * width];
+            fold::<F, TERMS, SET>(to, terms);
+            kept += 1;
+        } else {
+            // To that of the turn before.
+            let to = &mut lanes[(kept - 1) * width..kept * width];
+            fold::<F, TERMS, ADD>(to, terms);
         }
-        // Two lanes with two, these four with four, and so on: only the second lane of two may have no rows.
+        // Two lanes with two, these four with four, and so on.
         for _ in 1..turn.trailing_ones() {
             let (first, second) = lanes[(kept - 2) * width..kept * width].split_at_mut(width);
             add(first, second);

@@ -9,8 +9,6 @@ namespace crosswarp {
 constexpr int box_tile_x = 32;
 // Rows of a thread, an even number.
 constexpr int box_thread_rows = 4;
-// Warps of a block of a pass.
-constexpr int box_pass_warps = 10;
 // Most relaxations of a launch.
 constexpr int box_most_steps = 2;
 // Planes of the residual that are kept: three for the next level's right side, and the one that is made meanwhile.

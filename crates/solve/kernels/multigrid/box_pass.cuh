@@ -3,7 +3,8 @@
 // A block has a tile of columns of points along z, a lane one of them times a few rows, and walks through the planes. When
 // the first step has reached plane z, the second is a plane behind, and so on; after the last step comes the residual, and
 // behind that the next level's right side. Two planes before each step are in shared memory: the one that neighbours read,
-// and the one that is written. Of the plane before these a thread keeps its own points. Points that neighbouring blocks
+// and the one that is written. Of the plane before these a thread keeps its own points, in shared memory those of the right
+// side. Warps beside those that have the tile restrict and add squares, in most kernels. Points that neighbouring blocks
 // have are computed again at the margins of a tile; what comes out is the same as in passes over the whole level, one after
 // the other (`wavefront.rs`). Operations as in `space/operator.rs` and `space/transfer.rs`, in the same order.
 //
@@ -19,9 +20,6 @@
 #include "sum_layout.cuh"
 
 namespace crosswarp {
-
-constexpr int box_tile_y = box_pass_warps * box_thread_rows;
-constexpr int box_pass_threads = box_pass_warps * box_tile_x;
 
 // Of the lines of a level.
 enum box_line { line_before, line_after, line_excess, line_mass, line_free };
@@ -144,8 +142,13 @@ __device__ __forceinline__ double read_now(const double* at) {
 }
 
 // A thread's part of a block's way through the planes.
-template <int steps, class Work> struct box_walk {
-    static constexpr int wide = box_tile_x, high = box_tile_y, per = box_thread_rows;
+// `warps` have a tile, `helpers` make of their planes what is left to be made; if there are none, the warps do that, too.
+template <int warps, int helpers, int steps, class Work> struct box_walk {
+    static constexpr int wide = box_tile_x, per = box_thread_rows, high = warps * per;
+    // Elements from a row of the residual to the next: so that lanes which restrict to the end of a coarse row, and those that
+    // go on with the next one, read different banks of memory.
+    static constexpr int residual_pitch = wide + (wide - (steps + 3) / 2 * 4) / 4;
+    static constexpr int finishing = wide * (helpers > 0 ? helpers : warps);
 
     const box_pass& g;
     const int nx, ny, nz, stride;
@@ -155,9 +158,9 @@ template <int steps, class Work> struct box_walk {
     // Planes, and points on each side of the own ones; an even number of these.
     const int margin, side;
     const int own_x, rows_left, own_y;
-    // Numbers of the columns; planes before each step, by parity; the residual, by planes; what is measured: see
-    // `box_pass_shared`.
-    double *const columns, *const memory, *const residuals, *const squares;
+    // Numbers of the columns; the right side, of which a thread keeps its own points; planes before each step, by parity; the
+    // residual, by planes; what is measured: see `box_pass_shared`.
+    double *const columns, *const right_sides, *const memory, *const residuals, *const squares;
     // The thread's column, its first row, in the tile and in the level.
     const int lane, first, x, y;
     const bool there;
@@ -169,16 +172,16 @@ template <int steps, class Work> struct box_walk {
     u32 held = 0, no_north = 0, no_south = 0, own = 0;
     u32 at_row[per];
     bool x_free, between, calm_rows, even;
-    // The coarse point that the thread restricts to, if there is one, whether the rows around it are calm, and where its
-    // residuals and its value lie.
-    bool restricts_one = false, restricts_calm = false;
-    int coarse_x = 0, coarse_y = 0, residual_at = 0, coarse_at = 0;
-    // The coarse column that this one, or the one before it, takes from; none: −1.
+    // The coarse column that this one, or the one before it, takes from; none: −1. Where the column's point lies in a plane of
+    // the next level, in its rows from that of the thread's first row, or before it, on.
     int taken;
+    u32 coarse_row[per / 2 + 1];
     // The own points of the plane before the two in memory, for each step; those of the plane that a step just wrote.
     double above[steps + 1][per], fresh[steps + 1][per];
-    // The right side of the plane before the newest, and of those before that; what was asked for of the next.
-    double b[steps + 1][per], next_b[per], next_u[per];
+    // Where the right side of the plane before the newest begins among `right_sides`, and of those before that; what was asked
+    // for of the next.
+    int b[steps + 1];
+    double next_b[per], next_u[per];
     // And of the coarse rows, the first of which is that of the thread's first row, in the coarse plane there, or before it,
     // and behind it.
     double next_c[per / 2 + 1][2];
@@ -191,8 +194,9 @@ template <int steps, class Work> struct box_walk {
           margin(steps + (restricts ? 2 : then ? 1 : 0)), side((margin + 1) / 2 * 2),
           own_x(wide - 2 * side), rows_left(high - 2 * side),
           own_y(measured >= 0 ? rows_left / leaf_rows * leaf_rows : rows_left),
-          columns(memory), memory(memory + column_numbers * wide), residuals(this->memory + (steps + 1) * 2 * high * wide),
-          squares(residuals + box_residual_planes * (high - (steps + 2) / 2 * 4 + 1) * wide),
+          columns(memory), right_sides(memory + column_numbers * wide),
+          memory(right_sides + (steps + 1) * high * wide), residuals(this->memory + (steps + 1) * 2 * high * wide),
+          squares(residuals + box_residual_planes * high * residual_pitch),
           lane(threadIdx.x % wide), first(threadIdx.x / wide * per),
           x(int(blockIdx.x) * own_x - side + lane), y(int(blockIdx.y) * own_y - side + first),
           there(wrap_x || (x >= 0 && x < nx)), column(wrap_x ? wrapped(x, nx) : min(max(x, 0), nx - 1)),
@@ -214,27 +218,22 @@ template <int steps, class Work> struct box_walk {
         keep_numbers();
         const int behind = (column + 1) >> 1;
         taken = behind < g.coarse_size[0] ? behind : wrap_x ? 0 : -1;
+#pragma unroll
+        for (int i = 0; i <= per / 2; ++i) {
+            const int at = (y >> 1) + i;
+            coarse_row[i] = (at < g.coarse_size[1] ? max(at, 0) : 0) * (g.coarse_size[0] + 2) + max(taken, 0) + 1;
+        }
         calm_rows = calm_from(1) < calm_to(1);
 #pragma unroll
         for (int k = 0; k < per; ++k) calm_rows = calm_rows && ((held >> k & 1) || is_calm(1, y + k));
         // Lane 0 has no lane before it that has its coarse column.
         const bool alike = there && is_calm(0, column) && !(between && lane == 0);
         even = __all_sync(0xffffffffu, calm_rows && alike && g.even_coupling != 0.0);
-        if (restricts) {
-            static_assert(box_tile_x * box_tile_y / 4 <= box_pass_threads, "a thread for each coarse point of a tile");
-            const int at_x = threadIdx.x % (own_x / 2), at_y = threadIdx.x / (own_x / 2);
-            coarse_x = int(blockIdx.x) * (own_x / 2) + at_x;
-            coarse_y = int(blockIdx.y) * (own_y / 2) + at_y;
-            restricts_calm = is_calm_around(1, coarse_y);
-            restricts_one = at_y < own_y / 2 && coarse_x < g.coarse_size[0] && coarse_y < g.coarse_size[1];
-            // Rows are kept from the one before the own ones on.
-            residual_at = (2 * at_y + 1) * wide + side + 2 * at_x;
-            coarse_at = coarse_y * (g.coarse_size[0] + 2) + coarse_x + 1;
-        }
 #pragma unroll
         for (int s = 0; s <= steps; ++s) {
 #pragma unroll
-            for (int k = 0; k < per; ++k) above[s][k] = fresh[s][k] = b[s][k] = 0.0;
+            for (int k = 0; k < per; ++k) above[s][k] = fresh[s][k] = 0.0;
+            b[s] = (s * high + first) * wide + lane;
         }
 #pragma unroll
         for (int k = 0; k < per; ++k) next_b[k] = next_u[k] = 0.0;
@@ -281,7 +280,7 @@ template <int steps, class Work> struct box_walk {
     }
     __device__ __forceinline__ double* residual_plane(int z) const {
         static_assert((box_residual_planes & (box_residual_planes - 1)) == 0, "a plane's number modulo that of planes");
-        return residuals + (z & (box_residual_planes - 1)) * (rows_left + 1) * wide;
+        return residuals + (z & (box_residual_planes - 1)) * high * residual_pitch;
     }
 
     // What the first step finds in plane z, to `fresh`.
@@ -349,18 +348,27 @@ template <int steps, class Work> struct box_walk {
             by[2 * i + 1] = sum;
         }
     }
+    // Asks for what `correct_calm` takes for plane z, of parity `odd`, of a warp whose columns are all calm.
+    template <int odd> __device__ __forceinline__ void ask_correction_calm(int z) {
+        const double* level = opaque(g.correction + (z >> 1) * g.coarse_plane);
+#pragma unroll
+        for (int i = 0; i <= per / 2; ++i) next_c[i][0] = read_now(level + coarse_row[i]);
+        if constexpr (odd) {
+            level = opaque(level + g.coarse_plane);
+#pragma unroll
+            for (int i = 0; i <= per / 2; ++i) next_c[i][1] = read_now(level + coarse_row[i]);
+        }
+    }
     // Asks for what `correct_calm` takes for plane z.
     __device__ __forceinline__ void ask_correction(int z) {
         if (!calm_rows || z < 0 || z >= nz || taken < 0) return;
         // Behind the last there is none, and nothing is made of what is read.
         const int j = z >> 1, under = j + 1 < g.coarse_size[2] ? j + 1 : wrap_z ? 0 : j;
-        const double* from = g.correction + (taken + 1);
+        const double* from = g.correction;
 #pragma unroll
         for (int i = 0; i <= per / 2; ++i) {
-            const int at = (y >> 1) + i;
-            const int offset = (at < g.coarse_size[1] ? max(at, 0) : 0) * (g.coarse_size[0] + 2);
-            next_c[i][0] = read(from + (j * g.coarse_plane + offset));
-            if (z & 1) next_c[i][1] = read(from + (under * g.coarse_plane + offset));
+            next_c[i][0] = read(from + (j * g.coarse_plane + coarse_row[i]));
+            if (z & 1) next_c[i][1] = read(from + (under * g.coarse_plane + coarse_row[i]));
         }
     }
 
@@ -389,7 +397,7 @@ template <int steps, class Work> struct box_walk {
     // b − Au of plane z before step s + 1, which goes along it by ω and leaves `fresh`, if it is one that `relaxes`. The
     // plane behind is `fresh` of step s.
     template <int s, bool relaxes>
-    __device__ __forceinline__ void step(int z, const double (&b)[per], double omega, double (&residual)[per]) {
+    __device__ __forceinline__ void step(int z, double omega, double (&residual)[per]) {
         const double* from = before_step(s, z);
         const int inside = plane_of(z);
         const bool no_up = !wrap_z && z == 0, no_down = !wrap_z && z == nz - 1;
@@ -415,7 +423,7 @@ template <int steps, class Work> struct box_walk {
             box_couplings at = {calm_row(), number(column_inverse)};
             // The same for the whole warp.
             if (!keeps && !(calm_rows && is_calm(2, z))) at = couplings_at(g, column, row(k), inside);
-            double found = b[k] + sum_around(at.row, c, from[k * wide + west], from[k * wide + east], north, south, up, down);
+            double found = right_side_of<s>(k) + sum_around(at.row, c, from[k * wide + west], from[k * wide + east], north, south, up, down);
             if (!x_free) found = found * 0.0;
             double after = c + (omega * at.inverse) * found;
             if (keeps) {
@@ -436,8 +444,7 @@ template <int steps, class Work> struct box_walk {
     }
     // `step` in a calm plane, of rows that are calm or held. `at`: where the plane begins in memory.
     template <bool even, int s, bool relaxes>
-    __device__ __forceinline__ void step_calm(const box_around& from, int at, const double (&b)[per], double omega,
-                                              double (&residual)[per]) {
+    __device__ __forceinline__ void step_calm(const box_around& from, int at, double omega, double (&residual)[per]) {
         const double gain = omega * (even ? g.calm_inverse : number(column_inverse));
         double here[per], west[per], east[per];
 #pragma unroll
@@ -456,9 +463,9 @@ template <int steps, class Work> struct box_walk {
             if constexpr (even) {
                 const double along = (west[k] - c) + (east[k] - c);
                 const double beside = ((north - c) + (south - c)) + ((up - c) + (down - c));
-                found = b[k] + g.even_coupling * (along + beside);
+                found = right_side_of<s>(k) + g.even_coupling * (along + beside);
             } else {
-                found = b[k] + sum_around(calm_row(), c, west[k], east[k], north, south, up, down);
+                found = right_side_of<s>(k) + sum_around(calm_row(), c, west[k], east[k], north, south, up, down);
                 if (!x_free) found = found * 0.0;
             }
             residual[k] = even || there ? found : 0.0;
@@ -467,6 +474,8 @@ template <int steps, class Work> struct box_walk {
         }
         // The same for the whole warp.
         if (held == 0) return;
+        // A jump, and not a choice for each row in all warps.
+        asm volatile("");
 #pragma unroll
         for (int k = 0; k < per; ++k) {
             if (!(held >> k & 1)) continue;
@@ -481,26 +490,30 @@ template <int steps, class Work> struct box_walk {
         for (int k = 0; k < per; ++k) above[s][k] = from[k * wide];
     }
 
+    // Also of rows and planes that are not the block's own, which nobody reads: so there is nothing to decide.
     __device__ __forceinline__ void keep_to_measure(int z, const double (&residual)[per]) const {
-        if (z < z0 || z >= z1) return;
 #pragma unroll
-        for (int k = 0; k < per; ++k) {
-            const int at = first + k - side;
-            if (at >= 0 && at < own_y) squares_of(z)[at * wide + lane] = residual[k];
-        }
+        for (int k = 0; k < per; ++k) squares_of(z)[(first + k) * wide + lane] = residual[k];
+    }
+    // Likewise; even columns first, then odd ones, as they are read.
+    __device__ __forceinline__ void keep_residual(int z, const double (&residual)[per]) const {
+        double* to = residual_plane(z) + first * residual_pitch + lane / 2 + (lane & 1) * (wide / 2);
+#pragma unroll
+        for (int k = 0; k < per; ++k) to[k * residual_pitch] = residual[k];
     }
     // What is measured of plane z.
-    __device__ __forceinline__ double* squares_of(int z) const { return squares + (z & 1) * (high / leaf_rows * leaf_rows) * wide; }
+    __device__ __forceinline__ double* squares_of(int z) const { return squares + (z & 1) * high * wide; }
     // Adds up the squares of what was kept of plane z, over the rows of each leaf.
     __device__ __forceinline__ void add_squares(int z) const {
         if (z < z0 || z >= z1) return;
         const int bands = own_y / leaf_rows, all = (ny + leaf_rows - 1) / leaf_rows;
-        // Not the first warps: some of these restrict, too, and share their scheduler with more warps.
-        for (int t = (threadIdx.x + box_pass_threads - 64) % box_pass_threads; t < bands * own_x; t += box_pass_threads) {
+        // Without helpers, not the first warps: some of these restrict, too, and share their scheduler with more warps.
+        const int begin = helpers > 0 ? finisher() : (finisher() + finishing - 64) % finishing;
+        for (int t = begin; t < bands * own_x; t += finishing) {
             const int band = t / own_x, at = t % own_x, column = int(blockIdx.x) * own_x + at;
             const int of_level = int(blockIdx.y) * bands + band, rows = min(leaf_rows, ny - of_level * leaf_rows);
             if (column >= nx || rows <= 0) continue;
-            const double* from = squares_of(z) + band * leaf_rows * wide + side + at;
+            const double* from = squares_of(z) + (side + band * leaf_rows) * wide + side + at;
             double sum = -0.0;
             if (rows == leaf_rows) {
 #pragma unroll
@@ -515,23 +528,33 @@ template <int steps, class Work> struct box_walk {
     __device__ __forceinline__ void restrict_behind(int done) const {
         const int j = done >> 1;
         if (2 * j < z0 || 2 * j >= z1 || (done & 1) != int(2 * j + 1 < nz)) return;
-        if (!restricts_one) return;
         const double* planes[3] = {residual_plane(2 * j - 1), residual_plane(2 * j), residual_plane(2 * j + 1)};
-        auto at = [&](int x, int y, int z) { return planes[z + 1][residual_at + y * wide + x]; };
-        double* to = g.coarse_right_side + (j * g.coarse_plane + coarse_at);
-        const double* calm = g.calm_weights;
-        double columns[2] = {calm[1], calm[0]};
-        if (!is_calm_around(0, coarse_x)) weights_beside(g, coarse_x, columns);
-        if (restricts_calm && is_calm_around(2, j)) {
-            const double rows[3] = {calm[3], 1.0, calm[2]}, planes[3] = {calm[5], 1.0, calm[4]};
-            *to = box_restrict<true>(columns, rows, planes, at);
-        } else {
-            double rows[3], planes[3];
-            weights_around(g, 1, coarse_y, rows);
-            weights_around(g, 2, j, planes);
-            *to = box_restrict(columns, rows, planes, at);
+        const int wide_of_coarse = own_x / 2, high_of_coarse = own_y / 2;
+        for (int t = finisher(); t < wide_of_coarse * high_of_coarse; t += finishing) {
+            const int at_x = t % wide_of_coarse, at_y = t / wide_of_coarse;
+            const int x = int(blockIdx.x) * wide_of_coarse + at_x, y = int(blockIdx.y) * high_of_coarse + at_y;
+            if (x >= g.coarse_size[0] || y >= g.coarse_size[1]) continue;
+            const int begin = (side + 2 * at_y) * residual_pitch + side / 2 + at_x;
+            auto at = [&](int x, int y, int z) {
+                return planes[z + 1][begin + y * residual_pitch + (x == 0 ? 0 : wide / 2 - (x < 0))];
+            };
+            double* to = g.coarse_right_side + (j * g.coarse_plane + y * (g.coarse_size[0] + 2) + x + 1);
+            const double* calm = g.calm_weights;
+            double columns[2] = {calm[1], calm[0]};
+            if (!is_calm_around(0, x)) weights_beside(g, x, columns);
+            if (is_calm_around(1, y) && is_calm_around(2, j)) {
+                const double rows[3] = {calm[3], 1.0, calm[2]}, planes[3] = {calm[5], 1.0, calm[4]};
+                *to = box_restrict<true>(columns, rows, planes, at);
+            } else {
+                double rows[3], planes[3];
+                weights_around(g, 1, y, rows);
+                weights_around(g, 2, j, planes);
+                *to = box_restrict(columns, rows, planes, at);
+            }
         }
     }
+    // The thread's number among those that finish.
+    __device__ __forceinline__ int finisher() const { return int(threadIdx.x) - (helpers > 0 ? warps * wide : 0); }
 
     // Step s of plane now − s.
     template <int s> __device__ __forceinline__ void relax(int now) {
@@ -547,11 +570,11 @@ template <int steps, class Work> struct box_walk {
                 if (plane_held || (held >> k & 1)) continue;
                 const bool calm = calm_rows && is_calm(2, z);
                 const double inverse = calm ? number(column_inverse) : couplings_at(g, column, row(k), inside).inverse;
-                if (there) fresh[s][k] = (g.omega[0] * inverse) * b[0][k];
+                if (there) fresh[s][k] = (g.omega[0] * inverse) * right_side_of<0>(k);
             }
         } else {
             double residual[per];
-            step<s - 1, true>(z, b[s - 1], g.omega[s - 1], residual);
+            step<s - 1, true>(z, g.omega[s - 1], residual);
             if (measured == s - 1) keep_to_measure(z, residual);
         }
         if (s < steps || then) write(s, z);
@@ -565,27 +588,21 @@ template <int steps, class Work> struct box_walk {
             if (own >> k & 1) to[at_row[k]] = fresh[steps][k];
         }
     }
-    __device__ __forceinline__ void keep_residual(double* plane, const double (&residual)[per]) const {
-#pragma unroll
-        for (int k = 0; k < per; ++k) {
-            const int at = first + k - side + 1;
-            if (at >= 0 && at <= own_y) plane[at * wide + lane] = residual[k];
-        }
-    }
-    // The right sides that are known move to the next step.
+    // The right sides that are known move to the next step; the oldest gives its place to the newest.
     __device__ __forceinline__ void pass_on() {
+        const int oldest = b[steps];
 #pragma unroll
-        for (int s = steps; s > 0; --s) {
+        for (int s = steps; s > 0; --s) b[s] = b[s - 1];
+        b[0] = oldest;
 #pragma unroll
-            for (int k = 0; k < per; ++k) b[s][k] = b[s - 1][k];
-        }
-#pragma unroll
-        for (int k = 0; k < per; ++k) b[0][k] = next_b[k];
+        for (int k = 0; k < per; ++k) right_sides[oldest + k * wide] = next_b[k];
     }
+    // Of the thread's point k, for step s + 1.
+    template <int s> __device__ __forceinline__ double right_side_of(int k) const { return right_sides[b[s] + k * wide]; }
 
     // What is done of plane `now`, and of those behind it with the steps behind the first.
     __device__ __forceinline__ void go(int now) {
-        finish(now);
+        if (helpers == 0) finish(now);
         pass_on();
         if (start != start_zero && now < bottom) {
             begin(now);
@@ -599,9 +616,9 @@ template <int steps, class Work> struct box_walk {
             pass_by(steps, z);
         } else if (then) {
             double residual[per];
-            step<steps, false>(z, b[steps], 0.0, residual);
+            step<steps, false>(z, 0.0, residual);
             if (measured == steps) keep_to_measure(z, residual);
-            if (restricts) keep_residual(residual_plane(z), residual);
+            if (restricts) keep_residual(z, residual);
         }
         meet();
     }
@@ -618,27 +635,28 @@ template <int steps, class Work> struct box_walk {
     // if they are reached. `from`: the first of the planes before step 1.
     template <bool even, int odd> __device__ __forceinline__ void go_calm(int now, const box_around& from, i64 plane) {
         constexpr int plane_size = high * wide;
-        finish(now);
+        if (helpers == 0) finish(now);
         pass_on();
-        auto keep = [&](int s, int parity) { write_to(from.own + (2 * s + parity) * plane_size, s); };
+        auto write_now = [&](int s, int parity) { write_to(from.own + (2 * s + parity) * plane_size, s); };
         double residual[per];
         if (start != start_zero) {
             begin_calm<even>(now);
-            keep(0, odd);
+            write_now(0, odd);
         }
         if constexpr (steps >= 1) {
             if (start == start_zero) {
                 const double gain = g.omega[0] * (even ? g.calm_inverse : number(column_inverse));
 #pragma unroll
-                for (int k = 0; k < per; ++k) fresh[1][k] = (held >> k & 1) || (!even && !there) ? 0.0 : gain * b[0][k];
+                for (int k = 0; k < per; ++k) fresh[1][k] = (held >> k & 1) || (!even && !there) ? 0.0 : gain * right_side_of<0>(k);
             } else {
-                step_calm<even, 0, true>(from, (1 - odd) * plane_size, b[0], g.omega[0], residual);
+                step_calm<even, 0, true>(from, (1 - odd) * plane_size, g.omega[0], residual);
                 if (measured == 0) keep_to_measure(now - 1, residual);
             }
-            if (1 < steps || then) keep(1, 1 - odd);
+            if (1 < steps || then) write_now(1, 1 - odd);
             if (steps == 1 && now - 1 >= z0 && now - 1 < z1) put(g.after + (plane - g.plane));
         }
-        if (start >= start_corrected) ask_correction(now + 1);
+        if (start >= start_corrected && even) ask_correction_calm<1 - odd>(now + 1);
+        if (start >= start_corrected && !even) ask_correction(now + 1);
         const double *u = opaque(g.before + (plane + g.plane)), *right_side = opaque(g.right_side + plane);
 #pragma unroll
         for (int k = 0; k < per; ++k) {
@@ -648,17 +666,17 @@ template <int steps, class Work> struct box_walk {
         // The compiler would ask behind the steps, just before it is needed.
         __syncwarp();
         if constexpr (steps >= 2) {
-            step_calm<even, 1, true>(from, (2 + odd) * plane_size, b[1], g.omega[1], residual);
+            step_calm<even, 1, true>(from, (2 + odd) * plane_size, g.omega[1], residual);
             if (measured == 1) keep_to_measure(now - 2, residual);
-            if (then) keep(2, odd);
+            if (then) write_now(2, odd);
             if (now - 2 >= z0 && now - 2 < z1) put(g.after + (plane - 2 * g.plane));
         }
         if (then) {
             constexpr int parity = (odd + steps + 1) % 2;
-            step_calm<even, steps, false>(from, (2 * steps + parity) * plane_size, b[steps], 0.0, residual);
+            step_calm<even, steps, false>(from, (2 * steps + parity) * plane_size, 0.0, residual);
             const int z = now - steps - 1;
             if (measured == steps) keep_to_measure(z, residual);
-            if (restricts) keep_residual(residual_plane(z), residual);
+            if (restricts) keep_residual(z, residual);
         }
         meet();
     }
@@ -683,12 +701,21 @@ template <int steps, class Work> struct box_walk {
     }
 };
 
-template <int steps, class Work = as_launched> __device__ __forceinline__ void run_box_pass(const box_pass& g) {
+template <int warps, int helpers, int steps, class Work = as_launched>
+__device__ __forceinline__ void run_box_pass(const box_pass& g) {
     extern __shared__ double memory[];
-    box_walk<steps, Work> walk(g, memory);
-    walk.ask(walk.top);
+    box_walk<warps, helpers, steps, Work> walk(g, memory);
+    const bool helps = helpers > 0 && threadIdx.x >= warps * box_tile_x;
+    if (!helps) walk.ask(walk.top);
     // What the first warp has kept of the columns is there.
     __syncthreads();
+    if (helps) {
+        for (int now = walk.top; now < walk.z1 + steps + 3; ++now) {
+            walk.finish(now);
+            walk.meet();
+        }
+        return;
+    }
     // Where all planes under way are calm, and the next one is there. What a step makes before it reaches its first plane, of
     // whatever is in memory, nobody asks for.
     const int calm_from = max(walk.top, walk.calm_from(2) + steps + 1);
@@ -707,11 +734,12 @@ template <int steps, class Work = as_launched> __device__ __forceinline__ void r
     }
 }
 
-// A kernel of passes over levels of boxes; behind it the arguments of `run_box_pass`.
-#define CROSSWARP_BOX_PASS(name, ...)                                     \
-    extern "C" __global__ void __launch_bounds__(cw::box_pass_threads, 1) \
-        name(const __grid_constant__ cw::box_pass g) {                    \
-        cw::run_box_pass<__VA_ARGS__>(g);                                 \
+// A kernel of passes over levels of boxes by so many warps a block, and helpers; behind them the other arguments of
+// `run_box_pass`.
+#define CROSSWARP_BOX_PASS(name, warps, helpers, ...)                                 \
+    extern "C" __global__ void __launch_bounds__(cw::box_tile_x*(warps + helpers), 1) \
+        name(const __grid_constant__ cw::box_pass g) {                                \
+        cw::run_box_pass<warps, helpers, __VA_ARGS__>(g);                             \
     }
 
 }  // namespace crosswarp

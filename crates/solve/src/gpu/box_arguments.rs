@@ -15,8 +15,6 @@ namespace crosswarp {
         pub(crate) TILE_X: usize = "box_tile_x": "int" = 32;
         /// Rows of a thread, an even number.
         pub(crate) THREAD_ROWS: usize = "box_thread_rows": "int" = 4;
-        /// Warps of a block of a pass.
-        pub(crate) PASS_WARPS: usize = "box_pass_warps": "int" = 10;
         /// Most relaxations of a launch.
         pub(crate) MOST_STEPS: usize = "box_most_steps": "int" = 2;
         /// Planes of the residual that are kept: three for the next level's right side, and the one that is made meanwhile.

@@ -48,6 +48,35 @@ fn words_hold_all_of_it_and_add_up() {
 }
 
 #[test]
+fn numbers_that_are_not_of_f32_are_kept() {
+    let total = |values: &[f32]| {
+        let mut total = LeafTotal::<f32>::new();
+        for &value in values {
+            total.add_leaf::<f32, Sum>(value, &[&[value]]);
+        }
+        total
+    };
+    let small = 2f32.powi(-40);
+    for (a, b) in [
+        (vec![-1.0, -small], vec![small]),
+        (vec![1e30, -1.0, small], vec![-1e30]),
+    ] {
+        let exact: Superaccumulator<f64> = {
+            let mut exact = Superaccumulator::new();
+            exact.extend(a.iter().chain(&b).map(|&x| f64::from(x)));
+            exact
+        };
+        let mut merged = total(&a);
+        merged.merge(&total(&b));
+        let back = LeafTotal::<f32>::from_words(&merged.to_words());
+        for all in [&merged, &back] {
+            assert_eq!(f64_of(all), exact.round(), "{a:?} {b:?}");
+            assert_eq!(all.round(), exact.round_to::<f32>(None, 0), "{a:?} {b:?}");
+        }
+    }
+}
+
+#[test]
 fn negative_totals_keep_their_sign_in_words() {
     for value in [-1e200f64, -1e-80, -1.0, 1e75, -1.5e80] {
         let mut total = LeafTotal::<f32>::new();

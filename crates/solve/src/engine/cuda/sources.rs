@@ -5,7 +5,7 @@
 //! take as long.
 
 use crosswarp_cuda::{Shape, Source};
-use crosswarp_prim::leaf::{LEAF, ROWS as LEAF_ROWS};
+use crosswarp_prim::leaf::LEAF;
 
 use crate::engine::cuda::temporal::strips::PassShape;
 use crate::gpu::arguments::{
@@ -14,7 +14,7 @@ use crate::gpu::arguments::{
     LINE_PASS_THREADS_F64, PLANE_TILE_SHARED_F32, PLANE_TILE_SHARED_F64, SWEEP_THREADS, TILE_WARPS,
 };
 use crate::gpu::box_arguments::{
-    self, BOX_THREADS, COLUMN_NUMBERS, PASS_WARPS, RESIDUAL_PLANES, THREAD_ROWS, TILE_X,
+    self, BOX_THREADS, COLUMN_NUMBERS, RESIDUAL_PLANES, THREAD_ROWS, TILE_X,
 };
 use crate::gpu::level_arguments::{
     self, COLUMN_THREADS, LEVEL_THREADS, PASS_THREADS, SMALL_SHARED, SMALL_THREADS,
@@ -189,23 +189,35 @@ macro_rules! coarse {
 
 /// Dynamic shared memory of passes over levels of boxes with `steps` relaxations, where a residual may follow: as
 /// `box_pass.cuh` has it.
-pub(crate) const fn box_pass_shared(steps: usize, then: bool) -> usize {
-    let tile_y = PASS_WARPS * THREAD_ROWS;
-    let residual_rows = tile_y - (steps + 2) / 2 * 4 + 1;
-    let measured_rows = tile_y / LEAF_ROWS * LEAF_ROWS;
-    let rows = match then {
-        true => (steps + 1) * 2 * tile_y + RESIDUAL_PLANES * residual_rows + 2 * measured_rows,
-        false => steps * 2 * tile_y,
+pub(crate) const fn box_pass_shared(warps: usize, steps: usize, then: bool) -> usize {
+    let rows = warps * THREAD_ROWS;
+    // Of the right side a plane for each step and the residual, of fields before each step two, of what is measured two;
+    // rows of residuals are `residual_pitch` elements apart.
+    let of_tile = match then {
+        true => (steps + 1) * 3 + 2,
+        false => (steps + 1) + steps * 2,
     };
-    (rows + COLUMN_NUMBERS) * TILE_X * size_of::<f64>()
+    let residual = match then {
+        true => RESIDUAL_PLANES * rows * (TILE_X + (TILE_X - (steps + 3) / 2 * 4) / 4),
+        false => 0,
+    };
+    ((of_tile * rows + COLUMN_NUMBERS) * TILE_X + residual) * size_of::<f64>()
 }
 
-/// Passes over levels of boxes.
+/// Shared memory of a block on an A100, the least of the GPUs that have enough.
+const SHARED_OF_A100: usize = 163 << 10;
+
+/// Passes over levels of boxes: `warps` have a tile, others beside them make what is left to be made of it.
 macro_rules! box_pass {
-    ($kernel:literal, $steps:literal, $then:literal, $of:literal) => {
+    ($kernel:literal, $warps:literal + $helpers:literal, $steps:literal, $then:literal, $of:literal) => {
         kernel!(
             LEVEL_HEADERS, "multigrid" "box_pass.cuh":
-            "CROSSWARP_BOX_PASS" $kernel concat!($steps, $of), TILE_X * PASS_WARPS, box_pass_shared($steps, $then)
+            "CROSSWARP_BOX_PASS" $kernel concat!($warps, ", ", $helpers, ", ", $steps, $of), TILE_X * ($warps + $helpers),
+            {
+                const BYTES: usize = box_pass_shared($warps, $steps, $then);
+                const { assert!(BYTES <= SHARED_OF_A100) };
+                BYTES
+            }
         )
     };
 }
@@ -323,13 +335,13 @@ pub const KERNELS: &[Source<'static>] = &[
         "level_add_leaves": LEVEL_THREADS, "level_publish_sum": LEVEL_THREADS
     ),
     // Relaxations; whether a residual follows. Without relaxations the field is measured, and down.
-    box_pass!("box_0", 0, true, ", cw::as_known<cw::start_field, 0, true>"),
-    box_pass!("box_1", 1, true, ""),
-    box_pass!("box_2", 2, true, ""),
+    box_pass!("box_0", 13 + 0, 0, true, ", cw::as_known<cw::start_field, 0, true>"),
+    box_pass!("box_1", 10 + 2, 1, true, ""),
+    box_pass!("box_2", 10 + 2, 2, true, ""),
     // Two relaxations from zero, and down; the correction, and two; two that measure what they find, and down.
-    box_pass!("box_down_2", 2, true, ", cw::as_known<cw::start_zero, -1, true>"),
-    box_pass!("box_up_2", 2, false, ", cw::as_known<cw::start_corrected, -1, false>"),
-    box_pass!("box_between_2", 2, true, ", cw::as_known<cw::start_field, 0, true>"),
+    box_pass!("box_down_2", 10 + 2, 2, true, ", cw::as_known<cw::start_zero, -1, true>"),
+    box_pass!("box_up_2", 12 + 0, 2, false, ", cw::as_known<cw::start_corrected, -1, false>"),
+    box_pass!("box_between_2", 10 + 2, 2, true, ", cw::as_known<cw::start_field, 0, true>"),
     file!(
         LEVEL_HEADERS, "multigrid/box_levels.cu",
         "box_restrict_right_side": BOX_THREADS, "box_square": BOX_THREADS, "box_solve_coarsest": 32

@@ -18,7 +18,7 @@ use crate::engine::cuda::multigrid::{exchange, longest_run};
 use crate::engine::cuda::sources::box_pass_shared;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
-use crate::gpu::box_arguments::{BoxPass, MOST_STEPS, PASS_WARPS, THREAD_ROWS, TILE_X};
+use crate::gpu::box_arguments::{BoxPass, MOST_STEPS, THREAD_ROWS, TILE_X};
 use crate::gpu::error::GpuError;
 use crate::gpu::level_arguments::{
     LevelPass, START_CORRECTED, START_CORRECTION, START_FIELD, START_ZERO,
@@ -28,10 +28,9 @@ use crate::gpu::level_arguments::{
 const MOST_WAVES: usize = 6;
 /// Planes of a block, at least.
 const FEWEST_PLANES: usize = 2;
-const TILE_Y: usize = PASS_WARPS * THREAD_ROWS;
 /// Most rows of a level: a grid has at most 65,535 blocks in y, and no tile has fewer own rows than one of all steps whose
 /// residual is wanted.
-pub(super) const MOST_ROWS: usize = 65_535 * own_rows(MOST_STEPS + 2, true);
+pub(super) const MOST_ROWS: usize = 65_535 * own_rows(FEWEST_WARPS, MOST_STEPS + 2, true);
 
 /// Columns, and rows, of a tile on each side of its own ones, where a launch reads `margin` around these: as `box_pass.cuh`
 /// has it.
@@ -39,9 +38,9 @@ const fn side_of(margin: usize) -> usize {
     margin.next_multiple_of(2)
 }
 
-/// Own rows of a tile: whole leaves where squares are summed.
-const fn own_rows(margin: usize, measured: bool) -> usize {
-    let rows = TILE_Y - 2 * side_of(margin);
+/// Own rows of a tile that so many warps have: whole leaves where squares are summed.
+const fn own_rows(warps: usize, margin: usize, measured: bool) -> usize {
+    let rows = warps * THREAD_ROWS - 2 * side_of(margin);
     match measured {
         true => rows / LEAF_ROWS * LEAF_ROWS,
         false => rows,
@@ -61,6 +60,9 @@ fn margin_of(steps: usize, (_, measured, restrict): Known) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct PassKernel {
     pub name: &'static str,
+    /// Of a block, and those beside them that have no part of its tile: as in `KERNELS` of `sources.rs`.
+    warps: usize,
+    helpers: usize,
     /// Relaxations of a launch.
     steps: usize,
     /// Whether a residual can follow them.
@@ -69,30 +71,65 @@ pub(super) struct PassKernel {
     only: Option<Known>,
 }
 
+impl PassKernel {
+    /// Of a block.
+    fn threads(&self) -> u32 {
+        (TILE_X * (self.warps + self.helpers)) as u32
+    }
+}
+
 /// What a launch does: where it begins, the step before which it measures, whether it restricts.
 type Known = (i32, Option<usize>, bool);
 
 /// A launch without relaxations.
 const MEASURED: Known = (START_FIELD, Some(0), true);
 
-const fn pass(name: &'static str, steps: usize, then: bool, only: Option<Known>) -> PassKernel {
+const fn pass(
+    name: &'static str,
+    (warps, helpers): (usize, usize),
+    steps: usize,
+    then: bool,
+    only: Option<Known>,
+) -> PassKernel {
     PassKernel {
         name,
+        warps,
+        helpers,
         steps,
         then,
         only,
     }
 }
 
-/// Those for one kind of pass first.
+/// Those for one kind of pass first. Warps: as many as there are registers for; where squares are summed, whose own rows are
+/// whole leaves, no more than bring another leaf.
 const KERNELS: [PassKernel; 6] = [
-    pass("box_down_2", 2, true, Some((START_ZERO, None, true))),
-    pass("box_up_2", 2, false, Some((START_CORRECTED, None, false))),
-    pass("box_between_2", 2, true, Some((START_FIELD, Some(0), true))),
-    pass("box_2", 2, true, None),
-    pass("box_1", 1, true, None),
-    pass("box_0", 0, true, Some(MEASURED)),
+    pass(
+        "box_down_2",
+        (10, 2),
+        2,
+        true,
+        Some((START_ZERO, None, true)),
+    ),
+    pass(
+        "box_up_2",
+        (12, 0),
+        2,
+        false,
+        Some((START_CORRECTED, None, false)),
+    ),
+    pass(
+        "box_between_2",
+        (10, 2),
+        2,
+        true,
+        Some((START_FIELD, Some(0), true)),
+    ),
+    pass("box_2", (10, 2), 2, true, None),
+    pass("box_1", (10, 2), 1, true, None),
+    pass("box_0", (13, 0), 0, true, Some(MEASURED)),
 ];
+const FEWEST_WARPS: usize = 10;
 
 fn place_of(steps: usize, known: Known) -> usize {
     let fits =
@@ -169,9 +206,9 @@ impl Passes {
                 return Ok(None);
             }
             let function = kernels::find_plain(device, kernel.name)?;
-            let shared = box_pass_shared(kernel.steps, kernel.then) as u32;
+            let shared = box_pass_shared(kernel.warps, kernel.steps, kernel.then) as u32;
             let launch = Launch::new(&function)
-                .block((TILE_X * PASS_WARPS) as u32)
+                .block(kernel.threads())
                 .shared(shared);
             let resident = launch.max_resident()? as usize;
             Ok(Some(Loaded {
@@ -406,7 +443,8 @@ impl DeviceLevel {
         let mut done = 0;
         for (steps, known) in launches(omegas.len(), (start, measured, restrict)) {
             let (start, measured, restrict) = known;
-            let loaded = passes.loaded[place_of(steps, known)].as_ref();
+            let place = place_of(steps, known);
+            let (kernel, loaded) = (&KERNELS[place], passes.loaded[place].as_ref());
             let Loaded {
                 function,
                 shared,
@@ -419,7 +457,7 @@ impl DeviceLevel {
             let mut omega = [0.0; MOST_STEPS];
             omega[..steps].copy_from_slice(&omegas[done..done + steps]);
             let wide = TILE_X - 2 * side_of(margin);
-            let high = own_rows(margin, measured.is_some());
+            let high = own_rows(kernel.warps, margin, measured.is_some());
             let [nx, ny, _] = self.operator.arguments.size.map(|n| n as usize);
             let tiles = [nx.div_ceil(wide), ny.div_ceil(high)];
             let planes = self.planes_of_a_block(tiles[0] * tiles[1], margin, steps, *resident);
@@ -445,7 +483,7 @@ impl DeviceLevel {
             let blocks = self.shape.own().len().div_ceil(planes);
             let launch = Launch::new(function)
                 .grid((tiles[0] as u32, tiles[1] as u32, blocks as u32))
-                .block((TILE_X * PASS_WARPS) as u32)
+                .block(kernel.threads())
                 .shared(*shared);
             // SAFETY: the parameter is a `box_pass`, made by `new` with arrays of its extent, which live until the stream
             // has been waited for; what is read is not what is written.
@@ -569,6 +607,20 @@ mod tests {
     use super::*;
     use crate::engine::cpu::multigrid::finest::End;
     use crate::engine::cpu::multigrid::space::hierarchy::finest_shape;
+    use crate::engine::cuda::sources;
+
+    #[test]
+    fn passes_are_launched_as_their_sources_say() {
+        for kernel in &KERNELS {
+            let mut shapes = sources::KERNELS.iter().flat_map(|source| source.shapes);
+            let shape = shapes.find(|shape| shape.kernel == kernel.name);
+            let shape = shape.expect("a kernel of that name");
+            assert_eq!(shape.threads, kernel.threads(), "{}", kernel.name);
+            let shared = box_pass_shared(kernel.warps, kernel.steps, kernel.then);
+            assert_eq!(shape.dynamic_shared as usize, shared, "{}", kernel.name);
+            assert!(kernel.warps >= FEWEST_WARPS, "{}", kernel.name);
+        }
+    }
 
     #[test]
     fn the_kernels_that_passes_take_are_those_that_are_compiled() {
@@ -600,7 +652,8 @@ mod tests {
     #[test]
     fn as_many_rows_as_are_possible_are_so_for_all_launches() {
         let blocks = |(steps, known): (usize, Known)| {
-            MOST_ROWS.div_ceil(own_rows(margin_of(steps, known), known.1.is_some()))
+            let warps = KERNELS[place_of(steps, known)].warps;
+            MOST_ROWS.div_ceil(own_rows(warps, margin_of(steps, known), known.1.is_some()))
         };
         let relaxations = (1..=3).flat_map(|pre| (1..=3).map(move |post| (pre, post)));
         let all =

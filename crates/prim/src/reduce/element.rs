@@ -6,6 +6,7 @@ use crate::reduce::exchange::Exchange;
 use crate::reduce::extremum::{Ranked, first_extremum};
 use crate::reduce::part::Part;
 use crate::reduce::{floats, integers};
+use crate::sum::vector_leaf::InVectors;
 use crate::{Op, ReduceError, Scalar, Simd, Value};
 
 /// An element type of reductions: `f16`, `bf16`, `f32`, `f64`, `i8` … `i64`, `u8` … `u64`.
@@ -37,32 +38,28 @@ pub trait Element: Scalar + Ranked {
     /// bytes are `bytes` in all. Nothing if there is no such way, or no element.
     #[doc(hidden)]
     fn row(simd: Simd, op: Op, inputs: &[&[Self]], bytes: usize) -> Option<Value>;
-    /// The same of each of the rows of `len` elements that `inputs` are, by their numbers; whether there is such a way.
+    /// The same of each of many rows, by their numbers; whether there is such a way.
     #[doc(hidden)]
-    fn rows(
-        simd: Simd,
-        op: Op,
-        inputs: &[&[Self]],
-        len: usize,
-        bytes: usize,
-        take: &mut dyn FnMut(usize, Value),
-    ) -> bool;
+    fn rows(rows: &Rows<'_, Self>, take: &mut dyn FnMut(usize, Value)) -> bool;
 }
 
-/// [`Element::rows`]: floats have a loop of their own for sums.
-macro_rules! rows {
-    (floats, $type:ty, $simd:ident, $op:ident, $inputs:ident, $len:ident, $bytes:ident, $take:ident) => {
-        floats::rows::<$type>($simd, $op, $inputs, $len, $bytes, &mut |row, value| {
-            $take(row, value.into());
-        }) || rows!(one_by_one, $type, $simd, $op, $inputs, $len, $bytes, $take)
-    };
-    ($other:ident, $type:ty, $simd:ident, $op:ident, $inputs:ident, $len:ident, $bytes:ident, $take:ident) => {
-        one_by_one::<$type>($simd, $op, $inputs, $len, $bytes, $take)
-    };
+/// Rows to reduce, one behind the other in each input.
+#[derive(Clone, Copy)]
+pub struct Rows<'a, T> {
+    /// Vectors to work with.
+    pub simd: Simd,
+    /// What becomes of each row.
+    pub op: Op,
+    /// One array, two for [`Op::Dot`], of whole rows.
+    pub inputs: &'a [&'a [T]],
+    /// Elements of a row.
+    pub len: usize,
+    /// Bytes of these rows and of others that are worked on together with them.
+    pub bytes: usize,
 }
 
 macro_rules! element {
-    ($body:ident: $($type:ident => $sum:ident, $mean:ident;)*) => {$(
+    ($body:ident, $rows:path: $($type:ident => $sum:ident, $mean:ident;)*) => {$(
         impl Element for $type {
             type Sum = $sum;
             type Mean = $mean;
@@ -102,27 +99,20 @@ macro_rules! element {
                     _ => $body::row(simd, op, inputs, bytes, |value| Value::from(value as $sum)),
                 }
             }
-            fn rows(
-                simd: Simd,
-                op: Op,
-                inputs: &[&[Self]],
-                len: usize,
-                bytes: usize,
-                take: &mut dyn FnMut(usize, Value),
-            ) -> bool {
-                rows!($body, Self, simd, op, inputs, len, bytes, take)
+            fn rows(rows: &Rows<'_, Self>, take: &mut dyn FnMut(usize, Value)) -> bool {
+                $rows(rows, take)
             }
         }
     )*};
 }
 
-element! { floats:
+element! { floats, rows_of_floats:
     f16 => f32, f32;
     bf16 => f32, f32;
     f32 => f32, f32;
     f64 => f64, f64;
 }
-element! { integers:
+element! { integers, one_by_one:
     i8 => i64, f64;
     i16 => i64, f64;
     i32 => i64, f64;
@@ -133,17 +123,26 @@ element! { integers:
     u64 => u64, f64;
 }
 
+/// [`Element::rows`] of floats, whose sums have a loop of their own.
+fn rows_of_floats<T>(rows: &Rows<'_, T>, take: &mut dyn FnMut(usize, Value)) -> bool
+where
+    T: Element + InVectors,
+    Value: From<T::Wide>,
+{
+    floats::rows(rows, &mut |row, value| take(row, value.into())) || one_by_one(rows, take)
+}
+
 /// [`Element::rows`] by [`Element::row`].
-fn one_by_one<T: Element>(
-    simd: Simd,
-    op: Op,
-    inputs: &[&[T]],
-    len: usize,
-    bytes: usize,
-    take: &mut dyn FnMut(usize, Value),
-) -> bool {
-    let rows = inputs[0].len().checked_div(len).unwrap_or(0);
-    for row in 0..rows {
+fn one_by_one<T: Element>(rows: &Rows<'_, T>, take: &mut dyn FnMut(usize, Value)) -> bool {
+    let Rows {
+        simd,
+        op,
+        inputs,
+        len,
+        bytes,
+    } = *rows;
+    let count = inputs[0].len().checked_div(len).unwrap_or(0);
+    for row in 0..count {
         let part = row * len..(row + 1) * len;
         let second = inputs[inputs.len() - 1];
         let inputs = [&inputs[0][part.clone()], &second[part]];
@@ -152,7 +151,7 @@ fn one_by_one<T: Element>(
             None => return false,
         }
     }
-    rows > 0
+    count > 0
 }
 
 /// The extremum and its index.

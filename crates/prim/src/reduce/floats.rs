@@ -4,6 +4,7 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::reduce::element::Rows;
 use crate::reduce::exchange::Exchange;
 use crate::reduce::part::Part;
 use crate::sum::leaf::LEAF;
@@ -170,58 +171,43 @@ fn total_of_row<T: InVectors, O: LeafOp>(
     sum
 }
 
-/// [`Element::rows`](crate::Element::rows) of all but extrema.
+/// [`Element::rows`](crate::Element::rows) of sums.
 pub fn rows<T: InVectors + Scalar>(
-    simd: Simd,
-    op: Op,
-    inputs: &[&[T]],
-    len: usize,
-    bytes: usize,
+    rows: &Rows<'_, T>,
     take: &mut dyn FnMut(usize, T::Wide),
 ) -> bool {
-    let Some(count) = NonZeroU64::new(len as u64) else {
+    let Some(count) = NonZeroU64::new(rows.len as u64) else {
         return false;
     };
-    match op {
-        Op::Sum => {
-            totals_of_rows::<T, Sum>(simd, inputs, len, bytes, |k, sum| take(k, sum.round()))
-        }
-        Op::Mean => {
-            totals_of_rows::<T, Sum>(simd, inputs, len, bytes, |k, sum| take(k, sum.mean(count)));
-        }
-        Op::Norm2 => {
-            totals_of_rows::<T, SumOfSquares>(simd, inputs, len, bytes, |k, sum| {
-                take(k, sum.root());
-            });
-        }
-        Op::Dot => {
-            totals_of_rows::<T, SumOfProducts>(simd, inputs, len, bytes, |k, sum| {
-                take(k, sum.round());
-            });
-        }
+    match rows.op {
+        Op::Sum => totals_of_rows::<T, Sum>(rows, |k, sum| take(k, sum.round())),
+        Op::Mean => totals_of_rows::<T, Sum>(rows, |k, sum| take(k, sum.mean(count))),
+        Op::Norm2 => totals_of_rows::<T, SumOfSquares>(rows, |k, sum| take(k, sum.root())),
+        Op::Dot => totals_of_rows::<T, SumOfProducts>(rows, |k, sum| take(k, sum.round())),
         _ => return false,
     }
     true
 }
 
-/// The exact totals of the leaf results of rows of `len` elements. Leaves of some rows come first, so that what is done with
-/// them does not stall the loop over the elements.
+/// The exact totals of the leaf results of rows. Leaves of some rows come first, so that what is done with them does not stall
+/// the loop over the elements.
 fn totals_of_rows<T: InVectors, O: LeafOp>(
-    simd: Simd,
-    inputs: &[&[T]],
-    len: usize,
-    bytes: usize,
+    rows: &Rows<'_, T>,
     mut take: impl FnMut(usize, LeafTotal<T::Wide>),
 ) {
+    let Rows {
+        simd,
+        inputs,
+        len,
+        bytes,
+        ..
+    } = *rows;
     let (rows, leaves) = (inputs[0].len() / len, len.div_ceil(LEAF));
     let part = |from: usize, to: usize| [0, O::INPUTS - 1].map(|k| &inputs[k][from..to]);
     if leaves > BATCH {
         for row in 0..rows {
-            let row_of_inputs = part(row * len, (row + 1) * len);
-            take(
-                row,
-                total_of_row::<T, O>(simd, &row_of_inputs[..O::INPUTS], bytes),
-            );
+            let of_row = part(row * len, (row + 1) * len);
+            take(row, total_of_row::<T, O>(simd, &of_row[..O::INPUTS], bytes));
         }
         return;
     }
@@ -431,7 +417,14 @@ mod tests {
                         assert_eq!(row, found.len());
                         found.push(value.bits());
                     };
-                    assert!(T::rows(simd, op, inputs, len, bytes, &mut take));
+                    let rows = Rows {
+                        simd,
+                        op,
+                        inputs,
+                        len,
+                        bytes,
+                    };
+                    assert!(T::rows(&rows, &mut take));
                     for (row, &found) in found.iter().enumerate() {
                         let part = |input: &'_ &'_ [T]| input[row * len..(row + 1) * len].to_vec();
                         let alone: Vec<_> = inputs.iter().map(part).collect();

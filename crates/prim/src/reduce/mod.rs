@@ -14,7 +14,7 @@ mod part;
 mod partial;
 mod reducer;
 
-pub use element::Element;
+pub use element::{Element, Rows};
 pub use error::ReduceError;
 pub use op::{Op, UnknownOp};
 pub use reducer::Reducer;

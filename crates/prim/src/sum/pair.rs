@@ -134,7 +134,7 @@ mod tests {
 
     /// Values near one another, far apart, halves of last bits, and none.
     fn values() -> impl Strategy<Value = Vec<f64>> {
-        let near = (-1.0..1.0f64).prop_map(|x| x);
+        let near = -1.0..1.0f64;
         let apart = (any::<u32>(), -300..300i32).prop_map(|(x, e)| f64::from(x) * 2f64.powi(e));
         let small = (-64..64i64).prop_map(|x| x as f64);
         let narrow = any::<f32>().prop_map(f64::from);

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use bytemuck::cast_slice;
+use crosswarp::prim::internal::Rows;
 use crosswarp::prim::leaf::LEAF;
 use crosswarp::prim::{DType, Element, Float, Op, Reducer, Scalar, Simd, Value};
 use pyo3::prelude::*;
@@ -94,11 +95,15 @@ pub(super) fn rows_of<T: Element>(
             };
             let inputs = of(rows.clone());
             let inputs = &inputs[..arrays.len()];
-            if inside == 1
-                && T::rows(simd, op, inputs, len, bytes, &mut |row, value| {
-                    put(rows.start + row, value);
-                })
-            {
+            let many = Rows {
+                simd,
+                op,
+                inputs,
+                len,
+                bytes,
+            };
+            let mut put_one = |row: usize, value| put(rows.start + row, value);
+            if inside == 1 && T::rows(&many, &mut put_one) {
                 return Ok(());
             }
             for row in rows {

@@ -157,7 +157,7 @@ template <int warps, int helpers, int steps, class Work> struct box_walk {
     const bool restricts, then;
     // Planes, and points on each side of the own ones; an even number of these.
     const int margin, side;
-    const int own_x, rows_left, own_y;
+    const int own_x, own_y;
     // Numbers of the columns; the right side, of which a thread keeps its own points; planes before each step, by parity; the
     // residual, by planes; what is measured: see `box_pass_shared`.
     double *const columns, *const right_sides, *const memory, *const residuals, *const squares;
@@ -192,8 +192,8 @@ template <int warps, int helpers, int steps, class Work> struct box_walk {
           start(Work::start(g)), measured(Work::measured(g)), restricts(Work::restricts(g)),
           then(restricts || measured == steps),
           margin(steps + (restricts ? 2 : then ? 1 : 0)), side((margin + 1) / 2 * 2),
-          own_x(wide - 2 * side), rows_left(high - 2 * side),
-          own_y(measured >= 0 ? rows_left / leaf_rows * leaf_rows : rows_left),
+          own_x(wide - 2 * side),
+          own_y(measured >= 0 ? (high - 2 * side) / leaf_rows * leaf_rows : high - 2 * side),
           columns(memory), right_sides(memory + column_numbers * wide),
           memory(right_sides + (steps + 1) * high * wide), residuals(this->memory + (steps + 1) * 2 * high * wide),
           squares(residuals + box_residual_planes * high * residual_pitch),

@@ -5,6 +5,7 @@ use half::{bf16, f16};
 use crate::reduce::exchange::Exchange;
 use crate::reduce::extremum::{Ranked, first_extremum};
 use crate::reduce::part::Part;
+use crate::reduce::rows::Rows;
 use crate::reduce::{floats, integers};
 use crate::sum::vector_leaf::InVectors;
 use crate::{Op, ReduceError, Scalar, Simd, Value};
@@ -41,21 +42,6 @@ pub trait Element: Scalar + Ranked {
     /// The same of each of many rows, by their numbers; whether there is such a way.
     #[doc(hidden)]
     fn rows(rows: &Rows<'_, Self>, take: &mut dyn FnMut(usize, Value)) -> bool;
-}
-
-/// Rows to reduce, one behind the other in each input.
-#[derive(Clone, Copy)]
-pub struct Rows<'a, T> {
-    /// Vectors to work with.
-    pub simd: Simd,
-    /// What becomes of each row.
-    pub op: Op,
-    /// One array, two for [`Op::Dot`], of whole rows.
-    pub inputs: &'a [&'a [T]],
-    /// Elements of a row.
-    pub len: usize,
-    /// Bytes of these rows and of others that are worked on together with them.
-    pub bytes: usize,
 }
 
 macro_rules! element {

@@ -4,9 +4,9 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::reduce::element::Rows;
 use crate::reduce::exchange::Exchange;
 use crate::reduce::part::Part;
+use crate::reduce::rows::Rows;
 use crate::sum::leaf::LEAF;
 use crate::sum::leaf_total::LeafTotal;
 use crate::sum::vector_leaf::{

@@ -13,8 +13,10 @@ mod op;
 mod part;
 mod partial;
 mod reducer;
+mod rows;
 
-pub use element::{Element, Rows};
+pub use element::Element;
 pub use error::ReduceError;
 pub use op::{Op, UnknownOp};
 pub use reducer::Reducer;
+pub use rows::Rows;

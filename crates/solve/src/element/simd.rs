@@ -63,6 +63,14 @@ pub fn prefetch_line(at: usize) {
     let _ = at;
 }
 
+/// As [`prefetch_line`], into the second level of caches: for what would be gone from the first before it is needed.
+#[inline(always)]
+pub fn prefetch_to_second_level(at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    x86::prefetch_to_second_level(std::ptr::without_provenance::<u8>(at));
+    let _ = at;
+}
+
 /// The kinds of vector unit that kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
@@ -247,6 +255,13 @@ pub mod x86 {
     pub fn prefetch<T>(at: *const T) {
         // SAFETY: a prefetch reads nothing and never faults; every x86-64 processor has it.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+    }
+
+    /// As [`prefetch`], into the second level of caches.
+    #[inline(always)]
+    pub fn prefetch_to_second_level<T>(at: *const T) {
+        // SAFETY: as in `prefetch`.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
     }
 
     macro_rules! vector {

@@ -4,7 +4,7 @@
 //! so all vector units give the same bits.
 
 use crate::element::Real;
-use crate::element::simd::{LINE, prefetch_line};
+use crate::element::simd::{LINE, prefetch_to_second_level};
 
 /// Rows of an operator of nine points around row y; columns from −1 to nx.
 pub(super) struct NinePoint<'a, T> {
@@ -115,7 +115,7 @@ impl Ahead {
     fn ask(self, k: usize, at_a_time: [usize; 3]) {
         for (Lines { from, count }, each) in self.0.into_iter().zip(at_a_time) {
             for line in (k * each).min(count)..((k + 1) * each).min(count) {
-                prefetch_line(from + LINE * line);
+                prefetch_to_second_level(from + LINE * line);
             }
         }
     }

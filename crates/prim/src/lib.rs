@@ -74,7 +74,7 @@ pub use transpose::{Layout, TransposeError, Transposer, part_len, rows_of};
 pub mod internal {
     pub use crate::kernels::{KERNELS, units};
     pub use crate::pool::{rest, share};
-    pub use crate::reduce::Rows;
+    pub use crate::reduce::{Rows, first_extremum};
     pub use crate::sum::leaf_total::LeafTotal;
     pub use crate::transpose::cuda::{TextbookTile, TextbookTransposer};
 }

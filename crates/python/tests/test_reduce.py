@@ -342,3 +342,13 @@ def test_masks_are_not_passed_over():
     assert cw.sum(masked.compressed()) == 3.0
     # Without a masked element there is nothing to pass over.
     assert cw.sum(np.ma.masked_array([1.0, 2.0])) == 3.0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16])
+@pytest.mark.parametrize("length", [255, 256, 257, 2048, 2049, 65536, 65537])
+def test_extrema_of_rows_whatever_their_length(length, dtype):
+    # Many equal ones: of these the first counts.
+    a = np.random.default_rng(length).integers(-9, 10, (5, length)).astype(dtype)
+    for name in ("min", "max", "argmin", "argmax"):
+        expected = getattr(np, name)(a, axis=1)
+        assert np.array_equal(getattr(cw, name)(a, axis=1), expected), name

@@ -5,7 +5,6 @@ use half::{bf16, f16};
 
 use crate::Float;
 use crate::simd::{Isa, Simd, Work};
-use crate::sum::leaf::LEAF;
 
 /// A type whose values are ranked for minimum and maximum.
 ///
@@ -130,10 +129,13 @@ macro_rules! by_comparison {
             // not of loops over 64 lanes.
             const LANES: usize = 32;
             const NANS: usize = LANES / 4;
-            let Some(last) = values.last_chunk::<LANES>() else {
+            let (Some(first), Some(last)) =
+                (values.first_chunk::<LANES>(), values.last_chunk::<LANES>())
+            else {
                 return best_by_order::<Self, MAX>(values);
             };
-            let mut best = *last;
+            // Not the last ones: all comparisons would wait for them, which no processor asks memory for by itself.
+            let mut best = *first;
             let mut nans = [0 as $integer; NANS];
             // The last ones, some of them twice, stand for the rest that is no whole row.
             for row in values.chunks_exact(LANES).chain([&last[..]]) {
@@ -262,57 +264,69 @@ ranked_floats! {
     f64, i64, f64::INFINITY, <f64 as Float>::CANONICAL_NAN, i64;
 }
 
-/// Values whose best one is found before it is compared with that of the values before, of many: the place is searched for in
-/// one block only. Of few these are a leaf's, for the search is a part of the work then.
-const BLOCK: usize = 4 * LEAF;
+/// Bytes of values whose best one is found before it is compared with that of the values before: the place is searched for in
+/// one such block only.
+const BLOCK_BYTES: usize = 2048;
 
 /// The first index of the minimum (`MAX`: maximum) of `values`; none if there are none.
-pub(crate) fn first_extremum<T: Ranked, const MAX: bool>(
-    simd: Simd,
-    values: &[T],
-) -> Option<usize> {
-    simd.run(FirstExtremum::<T, MAX> { values })
-}
-
-struct FirstExtremum<'a, T, const MAX: bool> {
-    values: &'a [T],
-}
-
-impl<T: Ranked, const MAX: bool> Work for FirstExtremum<'_, T, MAX> {
-    type Output = Option<usize>;
-
-    #[inline(always)]
-    unsafe fn run<I: Isa>(self) -> Option<usize> {
-        (!self.values.is_empty()).then(|| first_of::<T, MAX>(self.values))
-    }
-}
-
-/// The first index of the minimum or maximum of `values`, of which there are some.
-#[inline(always)]
-fn first_of<T: Ranked, const MAX: bool>(values: &[T]) -> usize {
-    let (mut best, mut best_block) = (values[0].order(), 0);
-    // Block by block: this vectorises. The place is searched for in one block.
-    let block_len = if values.len() < 2 * BLOCK {
-        LEAF
-    } else {
-        BLOCK
-    };
+pub fn first_extremum<T: Ranked, const MAX: bool>(simd: Simd, values: &[T]) -> Option<usize> {
+    let mut best = (values.first()?.order(), 0);
+    let block_len = BLOCK_BYTES / size_of::<T>();
     for (k, block) in values.chunks(block_len).enumerate() {
-        let Some(found) = T::best_order::<MAX>(block) else {
-            let rank = block[0].rank::<MAX>();
-            let lowest = block
-                .iter()
-                .fold(rank, |lowest, value| lowest.min(value.rank::<MAX>()));
+        let Some(found) = simd.run(BestOrder::<T, MAX>(block)) else {
             // The first block with a NaN has the first NaN.
-            let place = block.iter().position(|value| value.rank::<MAX>() == lowest);
-            return k * block_len + place.unwrap_or(0);
+            return Some(k * block_len + simd.run(FirstByRank::<T, MAX>(block)));
         };
-        if if MAX { found > best } else { found < best } {
-            (best, best_block) = (found, k);
+        if if MAX { found > best.0 } else { found < best.0 } {
+            best = (found, k * block_len);
         }
     }
-    let at = best_block * block_len;
-    at + place_of(&values[at..], best)
+    let (order, at) = best;
+    Some(at + simd.run(PlaceOf(&values[at..], order)))
+}
+
+/// [`Ranked::best_order`]. A function of its own: in a loop over blocks the compiler makes vectors of two elements of it.
+struct BestOrder<'a, T, const MAX: bool>(&'a [T]);
+
+impl<T: Ranked, const MAX: bool> Work for BestOrder<'_, T, MAX> {
+    type Output = Option<T::Rank>;
+
+    #[inline(always)]
+    unsafe fn run<I: Isa>(self) -> Option<T::Rank> {
+        T::best_order::<MAX>(self.0)
+    }
+}
+
+/// [`place_of`].
+struct PlaceOf<'a, T: Ranked>(&'a [T], T::Rank);
+
+impl<T: Ranked> Work for PlaceOf<'_, T> {
+    type Output = usize;
+
+    #[inline(always)]
+    unsafe fn run<I: Isa>(self) -> usize {
+        place_of(self.0, self.1)
+    }
+}
+
+/// The index of the first of some values that has the lowest rank.
+struct FirstByRank<'a, T, const MAX: bool>(&'a [T]);
+
+impl<T: Ranked, const MAX: bool> Work for FirstByRank<'_, T, MAX> {
+    type Output = usize;
+
+    #[inline(always)]
+    unsafe fn run<I: Isa>(self) -> usize {
+        let mut lowest = self.0[0].rank::<MAX>();
+        for value in self.0 {
+            lowest = lowest.min(value.rank::<MAX>());
+        }
+        let mut at = 0;
+        while self.0[at].rank::<MAX>() != lowest {
+            at += 1;
+        }
+        at
+    }
 }
 
 /// The index of the first value with this order, of which there is one.
@@ -443,14 +457,66 @@ mod tests {
         }
     }
 
+    /// As ranks have it, one value after the other.
+    fn by_ranks<T: Ranked, const MAX: bool>(values: &[T]) -> Option<usize> {
+        (0..values.len()).min_by_key(|&at| (values[at].rank::<MAX>(), at))
+    }
+
+    fn agrees_with_ranks<T: Ranked>(values: &[T], what: &str) {
+        for simd in Simd::available() {
+            let [least, most] = [
+                first_extremum::<T, false>(simd, values),
+                first_extremum::<T, true>(simd, values),
+            ];
+            let len = values.len();
+            assert_eq!(least, by_ranks::<T, false>(values), "{simd} {what} {len}");
+            assert_eq!(most, by_ranks::<T, true>(values), "{simd} {what} {len}");
+        }
+    }
+
+    #[test]
+    fn places_are_those_of_ranks_around_the_lengths_of_rows_and_blocks() {
+        let mut state = 1u64;
+        let mut random = || {
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            state >> 33
+        };
+        let block = BLOCK_BYTES / size_of::<f64>();
+        let lengths = (0..70).chain([block - 1, block, block + 1, 2 * block + 31, 5 * block + 1]);
+        for len in lengths {
+            // Many equal ones; zeros of both signs above all others, and below; a NaN now and then.
+            for kind in 0..4 {
+                let values: Vec<f64> = (0..len)
+                    .map(|_| {
+                        let value = (random() % 7) as f64;
+                        let zero = if random() % 2 == 0 { 0.0 } else { -0.0 };
+                        match kind {
+                            0 => value - 3.0,
+                            1 if value == 0.0 => zero,
+                            2 if value == 0.0 => zero,
+                            2 => -value,
+                            3 if random() % 200 == 0 => f64::NAN,
+                            _ => value,
+                        }
+                    })
+                    .collect();
+                agrees_with_ranks(&values, "f64");
+                let values: Vec<f32> = values.iter().map(|&x| x as f32).collect();
+                agrees_with_ranks(&values, "f32");
+                let values: Vec<f16> = values.iter().map(|&x| f16::from_f32(x)).collect();
+                agrees_with_ranks(&values, "f16");
+            }
+        }
+    }
+
     #[test]
     fn the_first_of_equals_wins_in_any_block() {
         for simd in Simd::available() {
-            let places = [BLOCK, LEAF].map(|block| {
-                [0, 1, block - 1, block, 2 * block + 5].map(|place| (place, 3 * block))
-            });
-            for (place, len) in places.concat() {
-                let mut values = vec![3i16; len];
+            let block = BLOCK_BYTES / size_of::<i16>();
+            for place in [0, 1, block - 1, block, 2 * block + 5] {
+                let mut values = vec![3i16; 3 * block];
                 values[place] = -5;
                 *values.last_mut().unwrap() = -5;
                 assert_eq!(

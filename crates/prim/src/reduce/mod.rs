@@ -17,6 +17,7 @@ mod rows;
 
 pub use element::Element;
 pub use error::ReduceError;
+pub use extremum::first_extremum;
 pub use op::{Op, UnknownOp};
 pub use reducer::Reducer;
 pub use rows::Rows;

@@ -361,15 +361,20 @@ fn skip<T: Ranked, const N: usize>(values: &[T], mut at: usize, order: T::Rank) 
 mod tests {
     use super::*;
 
-    #[test]
-    fn ranks_order_floats_as_total_cmp_with_nan_first() {
+    /// Of 48 bits, the same each time.
+    fn numbers() -> impl FnMut() -> u64 {
         let mut state = 1u64;
-        let mut random = || {
+        move || {
             state = state
                 .wrapping_mul(6364136223846793005)
                 .wrapping_add(1442695040888963407);
             state >> 16
-        };
+        }
+    }
+
+    #[test]
+    fn ranks_order_floats_as_total_cmp_with_nan_first() {
+        let mut random = numbers();
         let special = [
             0,
             1 << 31,
@@ -476,28 +481,27 @@ mod tests {
 
     #[test]
     fn places_are_those_of_ranks_around_the_lengths_of_rows_and_blocks() {
-        let mut state = 1u64;
-        let mut random = || {
-            state = state
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
-            state >> 33
-        };
-        let block = BLOCK_BYTES / size_of::<f64>();
-        let lengths = (0..70).chain([block - 1, block, block + 1, 2 * block + 31, 5 * block + 1]);
+        let mut random = numbers();
+        let blocks = [2, 4, 8].map(|bytes| BLOCK_BYTES / bytes);
+        let beside = blocks.map(|block| [block - 1, block, block + 1, 2 * block + 31]);
+        let lengths = (0..70).chain(beside.concat());
         for len in lengths {
             // Many equal ones; zeros of both signs above all others, and below; a NaN now and then.
             for kind in 0..4 {
                 let values: Vec<f64> = (0..len)
                     .map(|_| {
                         let value = (random() % 7) as f64;
-                        let zero = if random() % 2 == 0 { 0.0 } else { -0.0 };
+                        let zero = if random().is_multiple_of(2) {
+                            0.0
+                        } else {
+                            -0.0
+                        };
                         match kind {
                             0 => value - 3.0,
                             1 if value == 0.0 => zero,
                             2 if value == 0.0 => zero,
                             2 => -value,
-                            3 if random() % 200 == 0 => f64::NAN,
+                            3 if random().is_multiple_of(200) => f64::NAN,
                             _ => value,
                         }
                     })

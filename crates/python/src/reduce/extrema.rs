@@ -1,7 +1,8 @@
 //! Minima and maxima along an axis, and where they are: of rows, and of columns, of any type. The rule is that of
 //! [`Reducer`](crosswarp::prim::Reducer): by rank, and of equals the first.
 
-use crosswarp::prim::{Element, Loop};
+use crosswarp::prim::internal::first_extremum;
+use crosswarp::prim::{Element, Loop, Simd};
 
 /// Bytes of a row that are worked on at a time where rows are long: a page.
 pub const WIDE_BYTES: usize = 4096;
@@ -11,17 +12,30 @@ const FOLDED: usize = 64;
 const NARROW: usize = 64;
 /// Rows that are looked at before what is kept is written back.
 const ROWS: usize = 16;
+/// Shortest rows whose extrema are found by the function of whole arrays: in a loop over rows the compiler makes poor vectors
+/// of it, and a call costs what a few dozen elements do.
+const LONG: usize = 256;
 
 /// Where the extrema of rows of `len` elements are, one for each element of `out`; there is at least one element.
-///
-/// Runs best in [`Simd::compile`](crosswarp::prim::Simd::compile).
-pub struct Rows<'a, T, const MAX: bool> {
-    pub values: &'a [T],
-    pub len: usize,
-    pub out: &'a mut [u32],
+pub fn places<T: Element, const MAX: bool>(values: &[T], len: usize, out: &mut [u32]) {
+    let simd = Simd::detect();
+    if len < LONG {
+        simd.compile(ShortRows::<T, MAX> { values, len, out });
+        return;
+    }
+    for (place, row) in out.iter_mut().zip(values.chunks_exact(len)) {
+        *place = first_extremum::<T, MAX>(simd, row).map_or(0, |place| place as u32);
+    }
 }
 
-impl<T: Element, const MAX: bool> Loop for Rows<'_, T, MAX> {
+/// [`places`] of short rows.
+struct ShortRows<'a, T, const MAX: bool> {
+    values: &'a [T],
+    len: usize,
+    out: &'a mut [u32],
+}
+
+impl<T: Element, const MAX: bool> Loop for ShortRows<'_, T, MAX> {
     type Output = ();
 
     #[inline(always)]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use bytemuck::cast_slice;
-use crosswarp::prim::internal::{Rows, first_extremum};
+use crosswarp::prim::internal::Rows;
 use crosswarp::prim::leaf::LEAF;
 use crosswarp::prim::{DType, Element, Float, Op, Reducer, Scalar, Simd, Value};
 use pyo3::prelude::*;
@@ -24,9 +24,6 @@ const LONG_ROW: usize = 16 << 20;
 /// Longest rows of floats whose sums have a loop of their own. 3162 rows on a Zen 4, by it and by that of long rows: of 256
 /// `f32` 130 and 200 µs, of 512 180 and 250, of 1114 560 and 405.
 const SHORT_SUM: usize = 512;
-/// Shortest rows whose extrema are found by the function of whole arrays: in a loop over rows the compiler makes poor vectors
-/// of it, and a call costs what a few dozen elements do.
-const LONG_EXTREMUM: usize = 256;
 /// Elements of the longest row whose extremum is not found by a reducer, which costs a tenth of a microsecond more.
 const LONGEST_EXTREMUM: usize = 1 << 16;
 
@@ -136,11 +133,7 @@ pub(super) fn short<T: Element>(op: Op, inputs: [&[T]; 2]) -> Option<Value> {
 
 fn short_extremum<T: Element, const MAX: bool>(op: Op, values: &[T]) -> Value {
     let mut place = [0];
-    Simd::detect().compile(extrema::Rows::<T, MAX> {
-        values,
-        len: values.len(),
-        out: &mut place,
-    });
+    extrema::places::<T, MAX>(values, values.len(), &mut place);
     match op {
         Op::Min | Op::Max => values[place[0] as usize].canonical().into(),
         _ => Value::I64(place[0].into()),
@@ -204,18 +197,8 @@ fn extrema_of_rows<T: Element, const MAX: bool>(
     rows: Range<usize>,
     output: Array,
 ) {
-    let (mut places, simd) = (vec![0; rows.len()], Simd::detect());
-    if len < LONG_EXTREMUM {
-        simd.compile(extrema::Rows::<T, MAX> {
-            values,
-            len,
-            out: &mut places,
-        });
-    } else {
-        for (place, row) in places.iter_mut().zip(values.chunks_exact(len)) {
-            *place = first_extremum::<T, MAX>(simd, row).map_or(0, |place| place as u32);
-        }
-    }
+    let mut places = vec![0; rows.len()];
+    extrema::places::<T, MAX>(values, len, &mut places);
     put_extrema(op, &places, output, rows.start, |row, place| {
         values[row * len + place]
     });

@@ -10,7 +10,7 @@ use crosswarp_solve::{
     Boundary, Checkpointing, Cycles, First, Gpu, Method, Options, Problem2d, Real, Robin, Strategy,
     solve_2d,
 };
-use cycles::{Solved, by_cell, mask, noise, options, solve_with};
+use cycles::{Solved, alone, assert_puts, by_cell, mask, noise, options, solve_with};
 
 /// A GPU, or nothing and a line that says why the test is skipped.
 fn gpu(test: &str) -> Option<Gpu> {
@@ -36,6 +36,7 @@ fn solve_on<F: Real>(
     pes: usize,
 ) -> Solved<F> {
     let devices: Vec<Device> = (0..).map_while(|at| Device::get(at).ok()).collect();
+    let _alone = alone();
     let mut all = spmd(pes, |pe| {
         let gpu = Gpu {
             device: devices[pe.my_pe() % devices.len()],
@@ -46,6 +47,7 @@ fn solve_on<F: Real>(
             ..options.clone()
         };
         let solution = solve_2d(pe, problem, &options, |_| {}).unwrap();
+        assert_puts(solution.choice.as_ref(), pes, devices.len());
         Solved {
             field: solution.gather_all(pe).unwrap(),
             history: solution.history.clone(),
@@ -320,11 +322,18 @@ fn levels_are_dealt_to_any_number_of_pes() {
                 ..options(1e-9)
             };
             let cpu = solve_with(&problem, &options, 2);
-            for pes in [1, 2, 5, 8] {
+            for pes in [1, 2, 5, 8, 10] {
                 let found = solve_on(gpu, &problem, &options, pes);
                 let name = format!("{name}, V({pre},{post}), {pes} PEs");
                 assert_same(&found, &cpu, &name);
             }
+            let through_hosts = Gpu {
+                strategy: Strategy::HostExchange,
+                ..gpu
+            };
+            let found = solve_on(through_hosts, &problem, &options, 5);
+            let name = format!("{name}, V({pre},{post}), through hosts");
+            assert_same(&found, &cpu, &name);
         }
     }
 }

@@ -14,7 +14,7 @@ use crosswarp_solve::{
     Checkpointing, Cycles, First, Gpu, GpuError, Method, Options, OptionsError, PlaneSource,
     Problem3d, Real, Side, SolveError, Strategy, solve_3d,
 };
-use cycles::{noise, options};
+use cycles::{alone, assert_puts, noise, options};
 
 /// A GPU, or nothing and a line that says why the test is skipped.
 fn gpu(test: &str) -> Option<Gpu> {
@@ -51,6 +51,7 @@ fn solve<F: Real>(
         Some(_) => (0..).map_while(|at| Device::get(at).ok()).collect(),
         None => Vec::new(),
     };
+    let _alone = gpu.map(|_| alone());
     let mut all = spmd(pes, |pe| {
         let gpu = gpu.map(|gpu| Gpu {
             device: devices[pe.my_pe() % devices.len()],
@@ -65,6 +66,7 @@ fn solve<F: Real>(
         let of_levels = !matches!(options.method, Method::Chebyshev | Method::PlainGradients);
         let taken = if of_levels { "cycles" } else { "steps" };
         assert_eq!(choice, gpu.map(|_| taken));
+        assert_puts(solution.choice.as_ref(), pes, devices.len());
         let field = solution.gather_all(pe).unwrap();
         let bits = field.iter().map(|value| value.to_f64().to_bits());
         Solved {
@@ -267,6 +269,11 @@ fn levels_are_dealt_to_any_number_of_pes() {
             };
             let name = format!("{name}, V({pre},{post})");
             same(gpu, &name, &problem, &options, &[1, 2, 3, 5, 8]);
+            let through_hosts = Gpu {
+                strategy: Strategy::HostExchange,
+                ..gpu
+            };
+            same(through_hosts, &name, &problem, &options, &[3]);
         }
     }
 }

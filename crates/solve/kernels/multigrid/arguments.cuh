@@ -11,6 +11,10 @@ constexpr int level_pass_threads = 128;
 constexpr int level_threads = 256;
 // Threads of a block where each has a column of some rows: few, so that few lie beyond the last column.
 constexpr int column_threads = 64;
+// Threads of a block of an exchange,
+constexpr int level_exchange_threads = 256;
+// and most PEs that it sends to.
+constexpr int most_edges = 7;
 // Most relaxations of a launch.
 constexpr int most_steps = 4;
 // Threads of the block that has the small levels,
@@ -180,5 +184,44 @@ static_assert(CROSSWARP_OFFSET(relaxations, pre) == 0, "relaxations::pre");
 static_assert(CROSSWARP_OFFSET(relaxations, post) == 24, "relaxations::post");
 static_assert(CROSSWARP_OFFSET(relaxations, pre_count) == 48, "relaxations::pre_count");
 static_assert(CROSSWARP_OFFSET(relaxations, post_count) == 52, "relaxations::post_count");
+
+// Rows that travel between two PEs.
+struct alignas(8) level_edge {
+    // The other PE.
+    i32 pe;
+    // Which signal says that they have come.
+    i32 signal;
+    // A multiple of 16, as both addresses are.
+    i64 bytes;
+    // Where they are, or will be, in this PE's memory.
+    u64 rows;
+    // Symmetric: where they are put.
+    u64 buffer;
+};
+static_assert(sizeof(level_edge) == 32, "size of level_edge");
+static_assert(CROSSWARP_OFFSET(level_edge, pe) == 0, "level_edge::pe");
+static_assert(CROSSWARP_OFFSET(level_edge, signal) == 4, "level_edge::signal");
+static_assert(CROSSWARP_OFFSET(level_edge, bytes) == 8, "level_edge::bytes");
+static_assert(CROSSWARP_OFFSET(level_edge, rows) == 16, "level_edge::rows");
+static_assert(CROSSWARP_OFFSET(level_edge, buffer) == 24, "level_edge::buffer");
+
+// An exchange of rows.
+struct alignas(8) level_exchange_of {
+    // Symmetric: blocks that have sent, added up over all exchanges of a kind.
+    u64* signals;
+    // What a signal is when all of this exchange have sent.
+    u64 sent;
+    i32 sends;
+    i32 receives;
+    level_edge send[most_edges];
+    level_edge receive[most_edges];
+};
+static_assert(sizeof(level_exchange_of) == 472, "size of level_exchange_of");
+static_assert(CROSSWARP_OFFSET(level_exchange_of, signals) == 0, "level_exchange_of::signals");
+static_assert(CROSSWARP_OFFSET(level_exchange_of, sent) == 8, "level_exchange_of::sent");
+static_assert(CROSSWARP_OFFSET(level_exchange_of, sends) == 16, "level_exchange_of::sends");
+static_assert(CROSSWARP_OFFSET(level_exchange_of, receives) == 20, "level_exchange_of::receives");
+static_assert(CROSSWARP_OFFSET(level_exchange_of, send) == 24, "level_exchange_of::send");
+static_assert(CROSSWARP_OFFSET(level_exchange_of, receive) == 248, "level_exchange_of::receive");
 
 }  // namespace crosswarp

@@ -12,7 +12,15 @@ use crosswarp_shmem::{Cmp, Pe, SignalOp, Sym};
 use crate::element::Real;
 use crate::engine::cpu::multigrid::row_table::RowTable;
 use crate::engine::cpu::multigrid::shape::{HALO, Shape};
+use crate::engine::cuda::kernels;
+use crate::engine::cuda::multigrid::storage::row_bytes;
+use crate::exchange::level_puts::{self, LevelPuts};
 use crate::field::storage::Field;
+use crate::gpu::Gpu;
+use crate::gpu::choice::{Choice, Declined};
+use crate::gpu::error::GpuError;
+use crate::gpu::strategy::Strategy;
+use crate::pes::agree::all_ready;
 use crate::pes::error::PeError;
 
 /// Buffers and signals, in the symmetric heap.
@@ -25,6 +33,12 @@ pub(crate) struct LevelRows<'p> {
     gather_signals: Sym<u64>,
     gather_number: u64,
     packed: Vec<u32>,
+    /// Halos are at most so many rows deep.
+    depth: usize,
+    /// Between GPUs, where these reach each other.
+    pub puts: Option<LevelPuts<'p>>,
+    /// Why not, if they do not.
+    pub declined: Vec<Declined>,
 }
 
 /// 32-bit words of `count` elements.
@@ -66,7 +80,41 @@ impl<'p> LevelRows<'p> {
             gather_signals: pe.alloc_zeroed(pe.n_pes())?,
             gather_number: 0,
             packed: Vec::new(),
+            depth,
+            puts: None,
+            declined: Vec::new(),
         })
+    }
+
+    /// From now on rows of the levels `finest` and `coarser` on GPUs travel between these, if they can; fields of `coarser`
+    /// are of `T`. Collective.
+    ///
+    /// Errors: on every PE. That they can not is one only if the strategy is to put.
+    pub(crate) fn reach_gpus<'s, T: Real>(
+        &mut self,
+        gpu: &Gpu,
+        finest: &Shape,
+        coarser: impl IntoIterator<Item = &'s Shape>,
+    ) -> Result<(), GpuError> {
+        let may_put = matches!(gpu.strategy, Strategy::Auto | Strategy::DevicePut);
+        if !finest.spread || self.puts.is_some() || !may_put {
+            return Ok(());
+        }
+        let pe = self.pe;
+        // Found first: what fails on one PE alone must not be taken for what no PE can have.
+        let kernel = all_ready(pe, kernels::find_plain(&gpu.device, level_puts::KERNEL))?;
+        let halo = self.depth * row_bytes::<f64>(finest);
+        let whole = coarser.into_iter().find(|level| !level.spread);
+        let gathered = whole.map_or(0, |level| level.y.len * row_bytes::<T>(level));
+        let made = LevelPuts::new(pe, gpu, kernel, [halo, gathered]);
+        if gpu.strategy == Strategy::DevicePut {
+            self.puts = Some(made?);
+            return Ok(());
+        }
+        let mut choice = Choice::default();
+        self.puts = choice.prefer(pe, Strategy::DevicePut, made)?;
+        self.declined = choice.declined;
+        Ok(())
     }
 
     /// Collective: gives the buffers back.
@@ -121,7 +169,7 @@ impl<'p> LevelRows<'p> {
         rows: &mut R,
         depth: usize,
     ) -> Result<(), PeError> {
-        let (pes, me, own) = (shape.cuts.len() - 1, shape.me, shape.own());
+        let own = shape.own();
         self.halo_number += 1;
         let number = self.halo_number;
         let capacity = self.halos.len() / 4;
@@ -132,8 +180,7 @@ impl<'p> LevelRows<'p> {
             let start = (2 * (number % 2) as usize + side) * capacity;
             start..start + len
         };
-        let above = (me > 0 || shape.y.wraps).then(|| (me + pes - 1) % pes);
-        let below = (me + 1 < pes || shape.y.wraps).then(|| (me + 1) % pes);
+        let [above, below] = shape.neighbours();
         let depth = depth as isize;
         for (to, side, range) in [
             (above, 1, own.start..own.start + depth),

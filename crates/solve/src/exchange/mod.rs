@@ -3,6 +3,7 @@
 pub(crate) mod device_put;
 mod edges;
 pub(crate) mod host_exchange;
+pub(crate) mod level_puts;
 pub(crate) mod level_rows;
 pub(crate) mod put_signal;
 

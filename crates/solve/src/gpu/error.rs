@@ -24,6 +24,14 @@ pub enum GpuError {
         /// As many as are possible.
         most: usize,
     },
+    /// Kernels of so many PEs of a GPU can not wait for each other.
+    #[error("{pes} PEs on a GPU: at most {most} can put halos from kernels")]
+    TooManyOnGpu {
+        /// PEs of the GPU.
+        pes: usize,
+        /// As many as are possible.
+        most: usize,
+    },
     /// [`Strategy::Persistent`](crate::Strategy::Persistent) has no room for the field.
     #[error(
         "`persistent` keeps a PE's part on the chip: at most {most} cells of this problem, not {cells}"

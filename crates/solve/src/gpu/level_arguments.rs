@@ -17,6 +17,10 @@ namespace crosswarp {
         pub(crate) LEVEL_THREADS: usize = "level_threads": "int" = 256;
         /// Threads of a block where each has a column of some rows: few, so that few lie beyond the last column.
         pub(crate) COLUMN_THREADS: usize = "column_threads": "int" = 64;
+        /// Threads of a block of an exchange,
+        pub(crate) LEVEL_EXCHANGE_THREADS: usize = "level_exchange_threads": "int" = 256;
+        /// and most PEs that it sends to.
+        pub(crate) MOST_EDGES: usize = "most_edges": "int" = 7;
         /// Most relaxations of a launch.
         pub(crate) MOST_STEPS: usize = "most_steps": "int" = 4;
         /// Threads of the block that has the small levels,
@@ -134,6 +138,32 @@ namespace crosswarp {
         24 pub post: [f64; MOST_RELAXATIONS] = "double"["most_relaxations"],
         48 pub pre_count: i32 = "i32",
         52 pub post_count: i32 = "i32",
+    }
+
+    /// Rows that travel between two PEs.
+    pub(crate) LevelEdge = "level_edge", align 8, size 32, with "": {
+        /// The other PE.
+        0 pub pe: i32 = "i32",
+        /// Which signal says that they have come.
+        4 pub signal: i32 = "i32",
+        /// A multiple of 16, as both addresses are.
+        8 pub bytes: i64 = "i64",
+        /// Where they are, or will be, in this PE's memory.
+        16 pub rows: u64 = "u64",
+        /// Symmetric: where they are put.
+        24 pub buffer: u64 = "u64",
+    }
+
+    /// An exchange of rows.
+    pub(crate) LevelExchange = "level_exchange_of", align 8, size 472, with "": {
+        /// Symmetric: blocks that have sent, added up over all exchanges of a kind.
+        0 pub signals: u64 = "u64*",
+        /// What a signal is when all of this exchange have sent.
+        8 pub sent: u64 = "u64",
+        16 pub sends: i32 = "i32",
+        20 pub receives: i32 = "i32",
+        24 pub send: [LevelEdge; MOST_EDGES] = "level_edge"["most_edges"],
+        248 pub receive: [LevelEdge; MOST_EDGES] = "level_edge"["most_edges"],
     }
 }
 

@@ -1,6 +1,6 @@
 //! Finding a kernel.
 
-use crosswarp_cuda::{Device, Function, Module, Source};
+use crosswarp_cuda::{Device, Function, Launch, Module, Source};
 
 use crate::element::Real;
 use crate::engine::cuda::sources::KERNELS;
@@ -11,9 +11,12 @@ pub(crate) fn find<F: Real>(device: &Device, name: &str) -> Result<(Function, u3
     find_named(device, &of_type::<F>(name))
 }
 
-/// A kernel that is the same for all fields.
+/// A kernel that is the same for all fields. It is loaded: a first launch that loads it waits for all kernels of the GPU, which
+/// may be those of other PEs that wait for this one.
 pub(crate) fn find_plain(device: &Device, name: &str) -> Result<Function, GpuError> {
-    Ok(find_named(device, name)?.0)
+    let (kernel, _) = find_named(device, name)?;
+    Launch::new(&kernel).load()?;
+    Ok(kernel)
 }
 
 /// What the kernel `name` for fields of `F` is called.

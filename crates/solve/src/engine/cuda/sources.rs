@@ -17,7 +17,8 @@ use crate::gpu::box_arguments::{
     self, BOX_THREADS, COLUMN_NUMBERS, RESIDUAL_PLANES, THREAD_ROWS, TILE_X,
 };
 use crate::gpu::level_arguments::{
-    self, COLUMN_THREADS, LEVEL_THREADS, PASS_THREADS, SMALL_SHARED, SMALL_THREADS,
+    self, COLUMN_THREADS, LEVEL_EXCHANGE_THREADS, LEVEL_THREADS, PASS_THREADS, SMALL_SHARED,
+    SMALL_THREADS,
 };
 
 /// Header `name` of `kernels/`.
@@ -372,6 +373,7 @@ pub const KERNELS: &[Source<'static>] = &[
         "box_points_residual_finest": COLUMN_THREADS, "box_points_relax_measured": COLUMN_THREADS,
         "box_points_residual_measured": COLUMN_THREADS
     ),
+    file!(LEVEL_HEADERS, "multigrid/exchange.cu", "level_exchange": LEVEL_EXCHANGE_THREADS),
     file!(LEVEL_HEADERS, "multigrid/small_levels.cu", "level_cycle_small": SMALL_THREADS; SMALL_SHARED),
 ];
 

@@ -44,7 +44,7 @@ impl Levels for Alone {
 impl Solver<'_, Alone> {
     /// Gives the level, `u`, `right_side` and `others` to the GPU of `options`, if there is one. Collective.
     pub(super) fn give_to_gpu<const N: usize>(
-        &self,
+        &mut self,
         options: &Options<'_>,
         u: &Field<f64>,
         right_side: Option<&Field<f64>>,
@@ -53,6 +53,7 @@ impl Solver<'_, Alone> {
         let Some(gpu) = &options.gpu else {
             return Ok(None);
         };
+        self.rows.reach_gpus::<f64>(gpu, &self.layout.shape, [])?;
         let made = PlaneSteps::plane(gpu, self.equations(), u, right_side, self.layout.first[1]);
         let made = made.and_then(|steps| {
             for (part, field) in others {

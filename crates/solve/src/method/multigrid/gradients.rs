@@ -14,6 +14,7 @@ use crate::engine::cpu::multigrid::shape::HALO;
 use crate::engine::cuda::multigrid::steps::{
     FinestPass, GpuSteps, Part, PlaneGradients, Preconditioner,
 };
+use crate::exchange::level_rows::LevelRows;
 use crate::field::band::Band;
 use crate::field::checkpoint::Identity;
 use crate::field::storage::Field;
@@ -105,11 +106,12 @@ impl Pair {
     pub fn on_gpu<A: FinestPass, K: Preconditioner>(
         self,
         gpu: &GpuSteps<A, K>,
+        rows: &mut LevelRows<'_>,
     ) -> Result<Superaccumulator<f64>, GpuError> {
         match self {
-            Pair::Zq => gpu.product_of_correction(Part::Q),
-            Pair::Zr => gpu.product_of_correction(Part::R),
-            Pair::Pr => gpu.product_of_direction(),
+            Pair::Zq => gpu.product_of_correction(rows, Part::Q),
+            Pair::Zr => gpu.product_of_correction(rows, Part::R),
+            Pair::Pr => gpu.product_of_direction(rows),
         }
     }
 
@@ -315,7 +317,7 @@ impl PreconditionedSteps for OnPlane<'_, '_> {
 
     fn product(&mut self, of: Pair) -> Result<f64, GpuError> {
         if let Some(gpu) = &self.gpu {
-            let sum = of.on_gpu(gpu)?;
+            let sum = of.on_gpu(gpu, &mut self.solver.rows)?;
             return Ok(self.solver.total_of([sum], false)?.0[0]);
         }
         let [a, b] = of.of(&self.fields);
@@ -345,7 +347,7 @@ impl PreconditionedSteps for OnPlane<'_, '_> {
 
     fn descend(&mut self, alpha: f64, interrupted: bool) -> Result<([f64; 2], bool), GpuError> {
         if let Some(gpu) = &self.gpu {
-            let [of_residual, of_field, _] = gpu.descend(alpha, true)?;
+            let [of_residual, of_field, _] = gpu.descend(&mut self.solver.rows, alpha, true)?;
             let sums = [of_residual, of_field];
             let (totals, interrupted) = self.solver.total_of(sums, interrupted)?;
             return Ok((totals.map(f64::sqrt), interrupted));

@@ -505,6 +505,10 @@ impl Solver<'_, Hierarchy<f32>> {
             }
         }
         if let Some(gpu) = &options.gpu {
+            let coarser = self.levels.levels.iter();
+            let shapes = coarser.map(|level| &level.operator.shape);
+            self.rows
+                .reach_gpus::<f32>(gpu, &self.layout.shape, shapes)?;
             let (row, full) = (self.layout.first[1], *first == First::Full);
             let made = GpuCycles::new(gpu, &self.levels, u, right_side, row, full);
             self.gpu = Some(all_ready_by(&self.reduction, made)?);

@@ -184,7 +184,8 @@ impl GradientSteps for OnPlane<'_, '_> {
         if let Some(gpu) = &self.gpu {
             gpu.residual(&mut solver.rows)?;
             gpu.turn(None)?;
-            return Ok(solver.total_of([gpu.square()?], false)?.0[0]);
+            let sum = gpu.square(&mut solver.rows)?;
+            return Ok(solver.total_of([sum], false)?.0[0]);
         }
         solver.residual(self.u, self.right_side, &mut self.r)?;
         turn(solver.layout.shape.own(), &mut self.p, &self.r, None);
@@ -208,7 +209,7 @@ impl GradientSteps for OnPlane<'_, '_> {
         let solver = &mut *self.solver;
         let sums = match &self.gpu {
             Some(gpu) => {
-                let [squares, of_field, inner] = gpu.descend(alpha, false)?;
+                let [squares, of_field, inner] = gpu.descend(&mut solver.rows, alpha, false)?;
                 [squares, inner, of_field]
             }
             None => {

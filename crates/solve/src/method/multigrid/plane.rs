@@ -318,7 +318,10 @@ impl<'p, L: Levels> Plane<'p, L> {
             resumed_at: ended.resumed_at,
             checkpoint_failure: ended.checkpoint_failure,
             gradients_from: ended.gradients_from,
-            choice: ended.on_gpu.then(|| Choice::of_levels(levels)),
+            choice: ended.on_gpu.then(|| Choice {
+                declined: solver.rows.declined.clone(),
+                ..Choice::of_levels(levels)
+            }),
             seconds: ended.seconds,
             setup_seconds: ended.setup_seconds,
             levels,

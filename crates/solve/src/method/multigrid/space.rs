@@ -56,9 +56,9 @@ pub(super) const DIAGONAL: f64 = 4.0;
 pub(super) struct Solver<'a, F, L> {
     problem: &'a Problem3d<F>,
     pub levels: L,
+    pub rows: LevelRows<'a>,
     /// Where cycles are made, if not here. It has the field then.
     pub gpu: Option<GpuBox>,
-    pub rows: LevelRows<'a>,
     pub reduction: Reduction<'a>,
     pub totals: Totals,
     partition: Partition,
@@ -188,6 +188,10 @@ impl Levels for Hierarchy {
             }
         }
         if let Some(gpu) = &options.gpu {
+            let levels = solver.levels.levels.iter();
+            let mut shapes = levels.map(|level| &level.operator.shape);
+            let finest = shapes.next().expect("there is a level");
+            solver.rows.reach_gpus::<f64>(gpu, finest, shapes)?;
             let made = GpuBox::new(gpu, &solver.levels);
             solver.gpu = Some(all_ready_by(&solver.reduction, made)?);
             ended.on_gpu = true;
@@ -357,6 +361,7 @@ pub(super) fn run_by<F: Real, L: Levels>(
         }
         Err(_) => None,
     };
+    let declined = solver.rows.declined.clone();
     solver.rows.free()?;
     solver.reduction.free()?;
     // The same on every PE.
@@ -374,7 +379,10 @@ pub(super) fn run_by<F: Real, L: Levels>(
         history: ended.history(),
         resumed_at: ended.resumed_at,
         checkpoint_failure: ended.checkpoint_failure,
-        choice: ended.on_gpu.then(|| Choice::of_levels(levels)),
+        choice: ended.on_gpu.then(|| Choice {
+            declined,
+            ..Choice::of_levels(levels)
+        }),
         gradients_from: ended.gradients_from,
         seconds,
         setup_seconds,
@@ -433,7 +441,7 @@ impl<F: Real, L: Levels> Solver<'_, F, L> {
     /// The norm of the field, as [`Ended::stop`] takes it. Collective.
     fn field_norm(&mut self) -> Result<f64, GpuError> {
         let sum = match &mut self.gpu {
-            Some(gpu) => gpu.square()?,
+            Some(gpu) => gpu.square(&mut self.rows)?,
             None => {
                 let [mut sum] = self.sums();
                 self.levels.top().add_field(&mut sum);
@@ -668,7 +676,8 @@ impl<F: Real> Solver<'_, F, Hierarchy> {
     /// The norms of b − Au and of the field. Collective.
     pub fn measure(&mut self) -> Result<[f64; 2], GpuError> {
         if let Some(gpu) = &mut self.gpu {
-            let sums = [gpu.residual(&mut self.rows)?, gpu.square()?];
+            let rows = &mut self.rows;
+            let sums = [gpu.residual(rows)?, gpu.square(rows)?];
             return Ok(self.norms_of(sums, false)?.0);
         }
         let mut sums = self.sums();

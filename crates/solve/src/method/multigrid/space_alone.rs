@@ -152,13 +152,15 @@ impl<'a, F: Real> Solver<'a, F, Alone> {
 
     /// Gives the level and `others` to the GPU of `options`, if there is one. Collective.
     fn give_to_gpu<const N: usize>(
-        &self,
+        &mut self,
         options: &Options<'_>,
         others: [(Part, &Field<f64>); N],
     ) -> Result<Option<BoxSteps>, SolveError> {
         let Some(gpu) = &options.gpu else {
             return Ok(None);
         };
+        let shape = &self.levels.top.operator.shape;
+        self.rows.reach_gpus::<f64>(gpu, shape, [])?;
         let made = BoxSteps::of_box(gpu, &self.levels.top).and_then(|steps| {
             for (part, field) in others {
                 steps.load(part, field)?;
@@ -242,7 +244,8 @@ impl<F: Real> GradientSteps for InBox<'_, '_, F, 2, 1> {
         if let Some(gpu) = &self.gpu {
             gpu.residual(&mut solver.rows)?;
             gpu.turn(None)?;
-            return Ok(solver.total_of([gpu.square()?], false)?.0[0]);
+            let sum = gpu.square(&mut solver.rows)?;
+            return Ok(solver.total_of([sum], false)?.0[0]);
         }
         let [mut sum] = solver.sums();
         let Alone { top, work, .. } = &mut solver.levels;
@@ -269,7 +272,7 @@ impl<F: Real> GradientSteps for InBox<'_, '_, F, 2, 1> {
         let (solver, [r, p], [q]) = (&mut *self.solver, &mut self.kept, &mut self.others);
         let sums = match &self.gpu {
             Some(gpu) => {
-                let [squares, of_field, _] = gpu.descend(alpha, false)?;
+                let [squares, of_field, _] = gpu.descend(&mut solver.rows, alpha, false)?;
                 [squares, of_field]
             }
             None => {

@@ -139,7 +139,7 @@ impl<F: Real> PreconditionedSteps for InBox<'_, '_, F> {
 
     fn product(&mut self, of: Pair) -> Result<f64, GpuError> {
         if let Some(gpu) = &self.gpu {
-            let sum = of.on_gpu(gpu)?;
+            let sum = of.on_gpu(gpu, &mut self.solver.rows)?;
             return Ok(self.solver.total_of([sum], false)?.0[0]);
         }
         let [a, b] = of.of(&self.fields);
@@ -174,7 +174,7 @@ impl<F: Real> PreconditionedSteps for InBox<'_, '_, F> {
 
     fn descend(&mut self, alpha: f64, interrupted: bool) -> Result<([f64; 2], bool), GpuError> {
         if let Some(gpu) = &self.gpu {
-            let [of_residual, of_field, _] = gpu.descend(alpha, true)?;
+            let [of_residual, of_field, _] = gpu.descend(&mut self.solver.rows, alpha, true)?;
             let sums = [of_residual, of_field];
             return Ok(self.solver.norms_of(sums, interrupted)?);
         }

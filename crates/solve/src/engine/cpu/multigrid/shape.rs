@@ -130,6 +130,15 @@ impl Shape {
         }
     }
 
+    /// The PEs that have the rows above and below the own ones of a level that is spread.
+    pub fn neighbours(&self) -> [Option<usize>; 2] {
+        let (pes, me) = (self.cuts.len() - 1, self.me);
+        [
+            (me > 0 || self.y.wraps).then(|| (me + pes - 1) % pes),
+            (me + 1 < pes || self.y.wraps).then(|| (me + 1) % pes),
+        ]
+    }
+
     /// The own rows and `margin` more on both sides, as far as the grid goes.
     pub fn rows(&self, margin: usize) -> Range<isize> {
         let (own, margin) = (self.own(), margin as isize);

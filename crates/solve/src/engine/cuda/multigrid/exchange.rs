@@ -1,4 +1,5 @@
-//! Rows of levels between the GPUs of PEs, through the hosts' memory: as on the CPU, wherever the PEs are.
+//! Rows of levels between the GPUs of PEs: put by kernels where the GPUs reach each other, else through the hosts' memory, as
+//! on the CPU, wherever the PEs are.
 
 use std::ops::Range;
 
@@ -94,6 +95,9 @@ pub(super) fn halo<T: Pod>(
     if !shape.spread {
         return Ok(());
     }
+    if let Some(puts) = &mut rows.puts {
+        return puts.halo(stream, shape, depth, |rows| field.stretch(rows));
+    }
     let (own, deep) = (shape.own(), depth as isize);
     let edges = [own.start..own.start + deep, own.end - deep..own.end];
     let mut staged = Staged::new(stream, field, shape.x.len, edges)?;
@@ -108,8 +112,21 @@ pub(super) fn gather<T: Pod>(
     shape: &Shape,
     field: &DeviceField<T>,
 ) -> Result<(), GpuError> {
+    if let Some(puts) = &mut rows.puts {
+        return puts.gather(stream, shape, |rows| field.stretch(rows));
+    }
     let own = shape.cuts[shape.me] as isize..shape.cuts[shape.me + 1] as isize;
     let mut staged = Staged::new(stream, field, shape.x.len, [own])?;
     rows.gather(shape, &mut staged)?;
     staged.deliver(stream, field)
+}
+
+/// Waits for `stream`.
+///
+/// Errors: also if a wait for rows of another PE was given up.
+pub(super) fn synchronize(stream: &Stream, rows: &mut LevelRows<'_>) -> Result<(), GpuError> {
+    match &mut rows.puts {
+        Some(puts) => puts.synchronize(stream),
+        None => Ok(stream.synchronize()?),
+    }
 }

@@ -12,7 +12,7 @@ mod level;
 mod small;
 pub(crate) mod space;
 pub(crate) mod steps;
-mod storage;
+pub(crate) mod storage;
 mod sums;
 
 use std::ops::Range;
@@ -189,7 +189,7 @@ impl GpuCycles {
             };
             self.on_finest(rows, &plan)?;
         }
-        self.sum()
+        self.sum(rows)
     }
 
     /// See `Hierarchy::resume`.
@@ -230,7 +230,7 @@ impl GpuCycles {
         self.exponent = exponent;
         self.on_finest(rows, &plan)?;
         self.sums.publish(&self.stream, 1)?;
-        self.sum()
+        self.sum(rows)
     }
 
     /// Loads the passes of [`cycle`](Preconditioner::cycle) in place of those of cycles.
@@ -257,7 +257,7 @@ impl GpuCycles {
         };
         self.on_finest(rows, &plan)?;
         self.sums.publish(&self.stream, 1)?;
-        let residual = self.sum()?;
+        let residual = self.sum(rows)?;
         let arguments = self.finest.arguments();
         let blocks = (
             (arguments.nx as usize).div_ceil(LEVEL_THREADS) as u32,
@@ -270,7 +270,7 @@ impl GpuCycles {
         // bands.
         unsafe { launch.launch(&self.stream, (ByValue(arguments),)) }?;
         self.sums.publish(&self.stream, 1)?;
-        Ok([residual, self.sum()?])
+        Ok([residual, self.sum(rows)?])
     }
 
     /// Copies the field to `u`.
@@ -288,8 +288,8 @@ impl GpuCycles {
     }
 
     /// What has been published. Waits for it.
-    fn sum(&self) -> Result<Superaccumulator<f64>, GpuError> {
-        let [sum] = self.sums.read(&self.stream)?;
+    fn sum(&self, rows: &mut LevelRows<'_>) -> Result<Superaccumulator<f64>, GpuError> {
+        let [sum] = self.sums.read(&self.stream, rows)?;
         Ok(sum)
     }
 

@@ -266,9 +266,12 @@ impl<A: FinestPass, K> GpuSteps<A, K> {
     }
 
     /// The first sums that a kernel has left.
-    fn read<const N: usize>(&self) -> Result<[Superaccumulator<f64>; N], GpuError> {
+    fn read<const N: usize>(
+        &self,
+        rows: &mut LevelRows<'_>,
+    ) -> Result<[Superaccumulator<f64>; N], GpuError> {
         self.sums.publish(&self.stream, N)?;
-        self.sums.read(&self.stream)
+        self.sums.read(&self.stream, rows)
     }
 
     /// The squares of b − Au, and those of u times its diagonal. Collective.
@@ -278,7 +281,7 @@ impl<A: FinestPass, K> GpuSteps<A, K> {
     ) -> Result<[Superaccumulator<f64>; 2], GpuError> {
         self.halo(rows, Part::U)?;
         self.launch(&self.kernels.measure, self.arguments, self.step([0.0; 2]))?;
-        self.read()
+        self.read(rows)
     }
 
     /// r = b − Au. Collective.
@@ -302,24 +305,36 @@ impl<A: FinestPass, K> GpuSteps<A, K> {
     }
 
     /// ⟨r, r⟩, in the inner product in which the operator is symmetric.
-    pub fn square(&self) -> Result<Superaccumulator<f64>, GpuError> {
+    pub fn square(&self, rows: &mut LevelRows<'_>) -> Result<Superaccumulator<f64>, GpuError> {
         let r = self.field(Part::R).address();
-        self.product_of(r, r)
+        self.product_of(rows, r, r)
     }
 
     /// ⟨p, r⟩.
-    pub fn product_of_direction(&self) -> Result<Superaccumulator<f64>, GpuError> {
-        self.product_of(self.field(Part::P).address(), self.field(Part::R).address())
+    pub fn product_of_direction(
+        &self,
+        rows: &mut LevelRows<'_>,
+    ) -> Result<Superaccumulator<f64>, GpuError> {
+        self.product_of(
+            rows,
+            self.field(Part::P).address(),
+            self.field(Part::R).address(),
+        )
     }
 
-    fn product_of(&self, a: u64, b: u64) -> Result<Superaccumulator<f64>, GpuError> {
+    fn product_of(
+        &self,
+        rows: &mut LevelRows<'_>,
+        a: u64,
+        b: u64,
+    ) -> Result<Superaccumulator<f64>, GpuError> {
         let step = FinestStep {
             u: a,
             r: b,
             ..self.step([0.0; 2])
         };
         self.launch(&self.kernels.multiply, self.arguments, step)?;
-        let [sum] = self.read()?;
+        let [sum] = self.read(rows)?;
         Ok(sum)
     }
 
@@ -328,16 +343,21 @@ impl<A: FinestPass, K> GpuSteps<A, K> {
         self.halo(rows, Part::P)?;
         let arguments = self.arguments.without_right_side();
         self.launch(&self.kernels.curve, arguments, self.step([0.0; 2]))?;
-        let [sum] = self.read()?;
+        let [sum] = self.read(rows)?;
         Ok(sum)
     }
 
     /// u += `alpha` p, r += `alpha` q, and if `turns` q = −`alpha` q. The squares of r and of u times its diagonal, and
     /// ⟨r, r⟩.
-    pub fn descend(&self, alpha: f64, turns: bool) -> Result<[Superaccumulator<f64>; 3], GpuError> {
+    pub fn descend(
+        &self,
+        rows: &mut LevelRows<'_>,
+        alpha: f64,
+        turns: bool,
+    ) -> Result<[Superaccumulator<f64>; 3], GpuError> {
         let weights = [alpha, f64::from(u8::from(turns))];
         self.launch(&self.kernels.descend, self.arguments, self.step(weights))?;
-        self.read()
+        self.read(rows)
     }
 
     /// u += d, r = b − Au, d = `keep` d + `gain` D⁻¹r. The squares of r and of u times its diagonal. Collective.
@@ -352,7 +372,7 @@ impl<A: FinestPass, K> GpuSteps<A, K> {
         self.launch(&self.kernels.chebyshev, self.arguments, step)?;
         self.fields.swap(Part::U as usize, Part::R as usize);
         self.fields.swap(Part::P as usize, Part::Q as usize);
-        self.read()
+        self.read(rows)
     }
 }
 
@@ -424,7 +444,11 @@ impl<A: FinestPass, K: Preconditioner> GpuSteps<A, K> {
     }
 
     /// ⟨z, `part`⟩.
-    pub fn product_of_correction(&self, part: Part) -> Result<Superaccumulator<f64>, GpuError> {
-        self.product_of(self.kept.correction(), self.field(part).address())
+    pub fn product_of_correction(
+        &self,
+        rows: &mut LevelRows<'_>,
+        part: Part,
+    ) -> Result<Superaccumulator<f64>, GpuError> {
+        self.product_of(rows, self.kept.correction(), self.field(part).address())
     }
 }

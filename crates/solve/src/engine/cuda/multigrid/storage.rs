@@ -11,6 +11,7 @@ use crosswarp_cuda::{Buffer, PinnedBuffer, Stream};
 use crate::element::Real;
 use crate::engine::cpu::multigrid::row_table::RowTable;
 use crate::engine::cpu::multigrid::shape::{Axis, HALO, Shape};
+use crate::exchange::level_puts::Stretch;
 use crate::field::storage::Field;
 use crate::gpu::error::GpuError;
 
@@ -152,6 +153,11 @@ pub(super) fn pitch_of(nx: usize) -> usize {
     nx.next_multiple_of(32)
 }
 
+/// Bytes from one row of a field on `level` to the next.
+pub(crate) fn row_bytes<T>(level: &Shape) -> usize {
+    pitch_of(level.x.len) * size_of::<T>()
+}
+
 impl<T: Pod> DeviceRows<T> {
     /// All zero.
     pub fn new(stream: &Stream, nx: usize, stored: &Stored) -> Result<Self, GpuError> {
@@ -168,6 +174,15 @@ impl<T: Pod> DeviceRows<T> {
     pub fn address(&self) -> u64 {
         let before = (self.stored.room.start * self.pitch * size_of::<T>()) as u64;
         self.buffer.address().wrapping_sub(before)
+    }
+
+    /// Where `rows` are, which do not go over an end of the level.
+    pub fn stretch(&self, rows: Range<isize>) -> Stretch {
+        let elements = self.elements(&rows);
+        Stretch {
+            address: self.buffer.address() + (elements.start * size_of::<T>()) as u64,
+            bytes: elements.len() * size_of::<T>(),
+        }
     }
 
     fn elements(&self, rows: &Range<isize>) -> Range<usize> {

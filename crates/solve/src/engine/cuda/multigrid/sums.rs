@@ -7,7 +7,9 @@ use crosswarp_cuda::{Buffer, ByValue, Device, Function, Launch, PinnedBuffer, St
 use crosswarp_prim::leaf::LANES as LEAF_COLUMNS;
 use crosswarp_prim::{Float, Superaccumulator};
 
+use super::exchange;
 use crate::engine::cuda::kernels;
+use crate::exchange::level_rows::LevelRows;
 use crate::gpu::error::GpuError;
 use crate::gpu::level_arguments::{LEVEL_THREADS, LevelPass, SUM_COPIES};
 
@@ -96,8 +98,9 @@ impl LeafSums {
     pub fn read<const N: usize>(
         &self,
         stream: &Stream,
+        rows: &mut LevelRows<'_>,
     ) -> Result<[Superaccumulator<f64>; N], GpuError> {
-        stream.synchronize()?;
+        exchange::synchronize(stream, rows)?;
         let words = Superaccumulator::<f64>::WORDS;
         Ok(std::array::from_fn(|kind| {
             let mut sum = <<f64 as Float>::Words as bytemuck::Zeroable>::zeroed();

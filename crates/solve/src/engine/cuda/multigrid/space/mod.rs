@@ -170,7 +170,7 @@ impl GpuBox {
             // Two launches take less time than one that does all.
             self.resume(rows)?;
         }
-        self.sum()
+        self.sum(rows)
     }
 
     /// See `Hierarchy::resume`.
@@ -200,7 +200,7 @@ impl GpuBox {
         };
         self.pass(rows, 0, &plan)?;
         self.sums.publish(&self.stream, 1)?;
-        self.sum()
+        self.sum(rows)
     }
 
     /// The sum of squares of b − Au. The next level's right side is made, too, because no kernel only measures.
@@ -210,15 +210,18 @@ impl GpuBox {
     ) -> Result<Superaccumulator<f64>, GpuError> {
         self.resume(rows)?;
         self.sums.publish(&self.stream, 1)?;
-        self.sum()
+        self.sum(rows)
     }
 
     /// The sum of squares of the field times its diagonal.
-    pub(crate) fn square(&mut self) -> Result<Superaccumulator<f64>, GpuError> {
+    pub(crate) fn square(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+    ) -> Result<Superaccumulator<f64>, GpuError> {
         if let AllPasses::Points(kernels) = &self.passes {
             kernels.square(&self.stream, &self.levels[0])?;
             self.sums.publish(&self.stream, 1)?;
-            return self.sum();
+            return self.sum(rows);
         }
         let arguments = self.levels[0].arguments();
         let chunks = (arguments.size[0] as usize).div_ceil(BOX_THREADS);
@@ -226,7 +229,7 @@ impl GpuBox {
         // SAFETY: the parameter is a `box_pass` whose arrays have its extent; blocks cover the columns of all leaves.
         unsafe { self.launch(&self.square, blocks, BOX_THREADS, arguments) }?;
         self.sums.publish(&self.stream, 1)?;
-        self.sum()
+        self.sum(rows)
     }
 
     /// Copies the field to that of `level`, the finest.
@@ -268,8 +271,8 @@ impl GpuBox {
     }
 
     /// What has been published. Waits for it.
-    fn sum(&self) -> Result<Superaccumulator<f64>, GpuError> {
-        let [sum] = self.sums.read(&self.stream)?;
+    fn sum(&self, rows: &mut LevelRows<'_>) -> Result<Superaccumulator<f64>, GpuError> {
+        let [sum] = self.sums.read(&self.stream, rows)?;
         Ok(sum)
     }
 

@@ -60,7 +60,7 @@ impl<F: Real> Compiled<F> {
             line,
             plane,
             space,
-            levels: |pe, problem, cycles| Plane::new(pe, problem, cycles),
+            levels: |pe, problem, cycles| Plane::new(pe, problem, cycles, None),
             by_levels: |plane, problem, options, observer| plane.solve(problem, options, observer),
         }
     }

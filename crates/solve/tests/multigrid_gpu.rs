@@ -10,7 +10,7 @@ use crosswarp_solve::{
     Boundary, Checkpointing, Cycles, First, Gpu, Method, Options, Problem2d, Real, Robin, Strategy,
     solve_2d,
 };
-use cycles::{Solved, alone, assert_puts, by_cell, mask, noise, options, solve_with};
+use cycles::{Solved, alone, by_cell, mask, noise, options, solve_with};
 
 /// A GPU, or nothing and a line that says why the test is skipped.
 fn gpu(test: &str) -> Option<Gpu> {
@@ -18,7 +18,8 @@ fn gpu(test: &str) -> Option<Gpu> {
         (Ok(device), Ok(_)) => {
             return Some(Gpu {
                 device,
-                strategy: Strategy::Auto,
+                // Levels are dealt to PEs, however small.
+                strategy: Strategy::DevicePut,
             });
         }
         (Err(reason), _) => reason.to_string(),
@@ -47,7 +48,6 @@ fn solve_on<F: Real>(
             ..options.clone()
         };
         let solution = solve_2d(pe, problem, &options, |_| {}).unwrap();
-        assert_puts(solution.choice.as_ref(), pes, devices.len());
         Solved {
             field: solution.gather_all(pe).unwrap(),
             history: solution.history.clone(),
@@ -322,20 +322,66 @@ fn levels_are_dealt_to_any_number_of_pes() {
                 ..options(1e-9)
             };
             let cpu = solve_with(&problem, &options, 2);
-            for pes in [1, 2, 5, 8, 10] {
-                let found = solve_on(gpu, &problem, &options, pes);
-                let name = format!("{name}, V({pre},{post}), {pes} PEs");
+            let put = [1, 2, 5, 8].map(|pes| (Strategy::DevicePut, pes));
+            let others = [
+                (Strategy::HostExchange, 5),
+                (Strategy::HostExchange, 10),
+                (Strategy::Auto, 3),
+            ];
+            for (strategy, pes) in put.into_iter().chain(others) {
+                let found = solve_on(Gpu { strategy, ..gpu }, &problem, &options, pes);
+                let name = format!("{name}, V({pre},{post}), {strategy}, {pes} PEs");
                 assert_same(&found, &cpu, &name);
             }
-            let through_hosts = Gpu {
-                strategy: Strategy::HostExchange,
-                ..gpu
-            };
-            let found = solve_on(through_hosts, &problem, &options, 5);
-            let name = format!("{name}, V({pre},{post}), through hosts");
-            assert_same(&found, &cpu, &name);
         }
     }
+}
+
+/// Levels so large that they are dealt to PEs by themselves, and smaller ones that every PE computes.
+#[test]
+fn large_levels_are_dealt_and_small_ones_are_not() {
+    let Some(gpu) = gpu("large_levels_are_dealt_and_small_ones_are_not") else {
+        return;
+    };
+    let automatic = Gpu {
+        strategy: Strategy::Auto,
+        ..gpu
+    };
+    let problem = noisy::<f64>(1100, 4500);
+    let options = options(1e-3);
+    let cpu = solve_with(&problem, &options, 2);
+    for pes in [1, 3] {
+        let found = solve_on(automatic, &problem, &options, pes);
+        assert_same(&found, &cpu, &format!("{pes} PEs"));
+    }
+}
+
+/// Each PE of a GPU has a stream that waits for others, and there are so many queues of a GPU.
+#[test]
+fn too_many_pes_on_a_gpu_are_told_so() {
+    let Some(gpu) = gpu("too_many_pes_on_a_gpu_are_told_so") else {
+        return;
+    };
+    let devices = Device::all().unwrap();
+    let problem = noisy::<f64>(300, 600 * devices.len());
+    let _alone = alone();
+    let ends = spmd(8 * devices.len() + 1, |pe| {
+        let options = Options {
+            gpu: Some(Gpu {
+                device: devices[pe.my_pe() % devices.len()],
+                ..gpu
+            }),
+            ..options(1e-9)
+        };
+        solve_2d(pe, &problem, &options, |_| {}).map(drop)
+    });
+    let said: Vec<_> = ends
+        .unwrap()
+        .into_iter()
+        .map(|end| end.unwrap_err())
+        .collect();
+    let first = said[0].to_string();
+    assert!(first.contains("9 PEs on a GPU: at most 8"), "{first}");
 }
 
 /// Checkpoints of cycles go from CPUs to GPUs and back.

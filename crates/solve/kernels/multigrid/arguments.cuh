@@ -17,9 +17,9 @@ constexpr int level_exchange_threads = 256;
 constexpr int most_edges = 7;
 // Most relaxations of a launch.
 constexpr int most_steps = 4;
-// Threads of the block that has the small levels,
-constexpr int small_threads = 1024;
-// and most points of the first of them.
+// Threads of a block of the launch that has the small levels,
+constexpr int small_threads = 512;
+// most points of the first level that one block has,
 constexpr int small_points = 4300;
 // and shared memory of that block, in bytes: every architecture has it.
 constexpr int small_shared = 63488;

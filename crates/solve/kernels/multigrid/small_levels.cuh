@@ -1,17 +1,35 @@
-// All levels that are small, in one block: there passes would wait for memory row by row.
+// All levels that are small, at once: there passes would wait for memory row by row.
 //
-// Operations as in `cycle.rs`, in the same order. Fields and right sides are in shared memory; only the first level's right
-// side comes from outside, and its field goes out.
+// Operations as in `cycle.rs`, in the same order. The smallest levels are one block's, with fields and right sides in shared
+// memory; only their first level's right side comes from outside, and its field goes out. Before these may be levels of a
+// grid of blocks, in global memory.
 #pragma once
+#include "grid.cuh"
 #include "multigrid/nine_point.cuh"
 
 namespace crosswarp {
 
-struct small_level {
-    const level_pass<float>& g;
-    float *u, *right_side;
+// Threads that share out the points of a level.
+struct threads_of_block {
+    __device__ int rank() const { return threadIdx.x; }
+    __device__ int size() const { return blockDim.x; }
+    __device__ void sync() const { __syncthreads(); }
+};
+struct threads_of_grid {
+    const grid& blocks;
+    __device__ int rank() const { return blockIdx.x * blockDim.x + threadIdx.x; }
+    __device__ int size() const { return gridDim.x * blockDim.x; }
+    __device__ void sync() const { blocks.sync(); }
+};
 
-    __device__ int points() const { return g.nx * g.ny; }
+template <class Threads> struct small_level {
+    // A copy, so that what is in it is read once.
+    const level_pass<float> g;
+    // The field, what it is relaxed to by turns with it, and the right side.
+    float *u, *scratch, *right_side;
+    int pitch;
+    Threads threads;
+
     __device__ bool wrap_x() const { return g.ends[0] == end_wrap; }
     __device__ bool wrap_y() const { return g.ends[2] == end_wrap; }
 
@@ -20,7 +38,7 @@ struct small_level {
     __device__ int below(int y) const { return y < g.ny - 1 ? y + 1 : wrap_y() ? 0 : g.ny > 1 ? y - 1 : y; }
     __device__ float at(const float* field, int x, int y) const {
         if (wrap_x()) x = x < 0 ? g.nx - 1 : x == g.nx ? 0 : x;
-        return x < 0 || x >= g.nx ? 0.f : field[y * g.nx + x];
+        return x < 0 || x >= g.nx ? 0.f : field[y * pitch + x];
     }
     __device__ neighbours<float> around(const float* field, int x, int y) const {
         const int up = above(y), down = below(y);
@@ -28,60 +46,105 @@ struct small_level {
                 at(field, x - 1, y), at(field, x, y), at(field, x + 1, y),
                 at(field, x - 1, down), at(field, x, down), at(field, x + 1, down)};
     }
-    template <class Each> __device__ void for_each(Each each) const {
-        for (int i = threadIdx.x; i < points(); i += blockDim.x) each(i, i % g.nx, i / g.nx);
-        __syncthreads();
+    // Calls `store(x, y, value(x, y))` for every point. What `value` reads no `store` of the same call may write, but at
+    // the point itself.
+    template <class Value, class Store> __device__ void for_each(Value value, Store store) const {
+        // A thread has so many points under way at once.
+        constexpr int batch = 2;
+        const int points = g.nx * g.ny, size = threads.size();
+        const int across = size % g.nx, down = size / g.nx;
+        int i = threads.rank(), x = i % g.nx, y = i / g.nx;
+        while (i < points) {
+            int xs[batch], ys[batch], count = 0;
+            float made[batch];
+#pragma unroll
+            for (int k = 0; k < batch; ++k) {
+                // Where there is none any more the first is made once more.
+                const bool there = i < points;
+                xs[k] = there ? x : xs[0];
+                ys[k] = there ? y : ys[0];
+                count += there;
+                i += size;
+                x += across;
+                y += down;
+                if (x >= g.nx) {
+                    x -= g.nx;
+                    ++y;
+                }
+            }
+#pragma unroll
+            for (int k = 0; k < batch; ++k) made[k] = value(xs[k], ys[k]);
+#pragma unroll
+            for (int k = 0; k < batch; ++k) {
+                if (k < count) store(xs[k], ys[k], made[k]);
+            }
+        }
+        threads.sync();
     }
-    // One relaxation.
-    __device__ void relax(float* scratch, double omega) const {
-        for_each([&](int i, int x, int y) {
+    template <class Value> __device__ void fill(float* to, Value value) const {
+        for_each(value, [&](int x, int y, float made) { to[y * pitch + x] = made; });
+    }
+    // The field is `scratch` after as many relaxations as bring it to `u` in the end.
+    __device__ float* before(int relaxations) const { return relaxations & 1 ? scratch : u; }
+    __device__ float* other(const float* field) const { return field == u ? scratch : u; }
+
+    __device__ float* relax(const float* field, double omega) const {
+        float* to = other(field);
+        fill(to, [&](int x, int y) {
             const nine_point point(g, x, true);
-            const float found = point.residual(around(u, x, y), y, right_side[i]);
-            scratch[i] = u[i] + (float(omega) * point.inverse(y)) * found;
+            const float found = point.residual(around(field, x, y), y, right_side[y * pitch + x]);
+            return field[y * pitch + x] + (float(omega) * point.inverse(y)) * found;
         });
-        for_each([&](int i, int, int) { u[i] = scratch[i]; });
+        return to;
     }
-    __device__ void relax_from_zero(double omega) const {
-        for_each([&](int i, int x, int y) {
-            u[i] = (float(omega) * nine_point(g, x, true).inverse(y)) * right_side[i];
-        });
+    __device__ float from_zero(int x, int y, double omega, float b) const {
+        return (float(omega) * nine_point(g, x, true).inverse(y)) * b;
     }
-    // Corrects by the next level, or takes its correction alone.
-    __device__ void correct(const small_level& next, bool alone) const {
+    __device__ void relax_from_zero(float* to, double omega) const {
+        fill(to, [&](int x, int y) { return from_zero(x, y, omega, right_side[y * pitch + x]); });
+    }
+    // `to` is `field` corrected by the next level, or its correction alone.
+    template <class Next> __device__ void correct(float* to, const float* field, const Next& next) const {
         const transfer_table transfer{g.transfer_index, g.transfer_rows, g.coarse_nx};
-        const coarse_values coarse{next.u, g.coarse_nx, g.coarse_nx, g.coarse_ny, wrap_x(), wrap_y()};
-        for_each([&](int i, int x, int y) {
+        const coarse_values coarse{next.u, next.pitch, g.coarse_nx, g.coarse_ny, wrap_x(), wrap_y()};
+        fill(to, [&](int x, int y) {
             const float by = prolong_from<false>(transfer, coarse, x, y);
-            u[i] = nine_point(g, x, true).corrected(alone ? 0.f : u[i], by, y);
+            return nine_point(g, x, true).corrected(field ? field[y * pitch + x] : 0.f, by, y);
         });
     }
-    // The next level's right side from `residual`.
-    __device__ void restrict_residual(const small_level& next, const float* residual) const {
+    // The next level's right side from `residual`, and if `begun` its field after a relaxation from zero.
+    template <class Next>
+    __device__ void restrict_residual(const Next& next, const float* residual, float* begun, double omega) const {
         const transfer_table transfer{g.transfer_index, g.transfer_rows, g.coarse_nx};
-        next.for_each([&](int k, int i, int j) {
-            // Where there is no row between, its weights are zero.
-            const int centre = 2 * j, down = centre + 1 < g.ny ? centre + 1 : centre;
-            const int up = j > 0 ? centre - 1 : wrap_y() && !(g.ny & 1) ? g.ny - 1 : centre;
-            auto row = [&](int y, float (&out)[3]) {
-                for (int d = 0; d < 3; ++d) out[d] = at(residual, 2 * i + d - 1, y);
-            };
-            float above[3], here[3], under[3];
-            row(up, above);
-            row(centre, here);
-            row(down, under);
-            next.right_side[k] = restrict_to(transfer, i, j, above, here, under);
-        });
+        next.for_each(
+            [&](int i, int j) {
+                // Where there is no row between, its weights are zero.
+                const int centre = 2 * j, down = centre + 1 < g.ny ? centre + 1 : centre;
+                const int up = j > 0 ? centre - 1 : wrap_y() && !(g.ny & 1) ? g.ny - 1 : centre;
+                auto row = [&](int y, float (&out)[3]) {
+                    for (int d = 0; d < 3; ++d) out[d] = at(residual, 2 * i + d - 1, y);
+                };
+                float above[3], here[3], under[3];
+                row(up, above);
+                row(centre, here);
+                row(down, under);
+                return restrict_to(transfer, i, j, above, here, under);
+            },
+            [&](int i, int j, float made) {
+                next.right_side[j * next.pitch + i] = made;
+                if (begun) begun[j * next.pitch + i] = next.from_zero(i, j, omega, made);
+            });
     }
-    __device__ void residual(float* out) const {
-        for_each([&](int i, int x, int y) {
-            out[i] = nine_point(g, x, true).residual(around(u, x, y), y, right_side[i]);
+    __device__ void residual(float* to, const float* field) const {
+        fill(to, [&](int x, int y) {
+            return nine_point(g, x, true).residual(around(field, x, y), y, right_side[y * pitch + x]);
         });
     }
     // Solves the coarsest level: L Lᵀ u = b, the terms of each sum in the order of `dense.rs`. A warp, of which a lane has
     // two points.
     __device__ void solve() const {
         if (threadIdx.x < 32) {
-            const int n = points(), lane = threadIdx.x;
+            const int n = g.nx * g.ny, lane = threadIdx.x;
             double sum[2];
             for (int k = 0; k < 2; ++k) {
                 const int i = lane + 32 * k;
@@ -108,47 +171,78 @@ struct small_level {
     }
 };
 
-// One cycle for the first of `count` levels from zero, or with `full` a solve from the coarsest one up.
-__device__ inline void cycle_small(const level_pass<float>* levels, int count, int full, relaxations omegas) {
+// From level `from` of some down to before level `last`, then `below()`, which sets the field of that one, and up again: a
+// cycle from zero, whose first relaxation has been made if `begun`, or from the correction `alone`. If `begins_next` levels
+// have arrays of their own, so that what is restricted is relaxed at once.
+template <class Level, class Below>
+__device__ void cycle_levels(Level level, int from, int last, bool alone, bool begins_next, const relaxations& omegas,
+                             Below below) {
+    const int pre = omegas.pre_count, post = omegas.post_count;
+    for (int at = from; at < last; ++at) {
+        const auto here = level(at), next = level(at + 1);
+        int done = at == from && alone ? 0 : 1;
+        const float* field = here.before(pre - done);
+        if (at == from && alone) {
+            here.correct(here.before(pre), nullptr, next);
+        } else if (at == from || !begins_next) {
+            here.relax_from_zero(here.before(pre - 1), omegas.pre[0]);
+        }
+        for (; done < pre; ++done) field = here.relax(field, omegas.pre[done]);
+        here.residual(here.scratch, here.u);
+        here.restrict_residual(next, here.scratch, begins_next && at + 1 < last ? next.before(pre - 1) : nullptr,
+                               omegas.pre[0]);
+    }
+    below();
+    for (int at = last - 1; at >= from; --at) {
+        const auto here = level(at);
+        const float* field = here.before(post);
+        here.correct(here.before(post), here.u, level(at + 1));
+        for (int k = 0; k < post; ++k) field = here.relax(field, omegas.post[k]);
+    }
+}
+
+// One cycle for the first of `count` levels from zero, or with `full` a solve from the coarsest one up: in a block.
+__device__ inline void cycle_in_block(const level_pass<float>* levels, int count, bool full, const relaxations& omegas) {
     extern __shared__ float memory[];
     // The scratch field, then each level's field and right side.
-    auto level = [&](int at) -> small_level {
+    auto level = [&](int at) -> small_level<threads_of_block> {
         float* from = memory + levels[0].nx * levels[0].ny;
         for (int k = 0; k < at; ++k) from += 2 * levels[k].nx * levels[k].ny;
-        return {levels[at], from, from + levels[at].nx * levels[at].ny};
+        return {levels[at], from, memory, from + levels[at].nx * levels[at].ny, levels[at].nx, {}};
     };
-    const small_level first = level(0);
-    first.for_each([&](int i, int x, int y) { first.right_side[i] = first.g.right_side[y * first.g.pitch + x]; });
+    const auto first = level(0);
+    first.fill(first.right_side, [&](int x, int y) { return first.g.right_side[y * first.g.pitch + x]; });
     const int last = count - 1;
-    auto cycle = [&](int from, bool alone) {
-        for (int at = from; at < last; ++at) {
-            const small_level here = level(at), next = level(at + 1);
-            int done = 0;
-            if (at == from && alone) {
-                here.correct(next, true);
-            } else {
-                here.relax_from_zero(omegas.pre[0]);
-                done = 1;
-            }
-            for (; done < omegas.pre_count; ++done) here.relax(memory, omegas.pre[done]);
-            here.residual(memory);
-            here.restrict_residual(next, memory);
-        }
-        level(last).solve();
-        for (int at = last - 1; at >= from; --at) {
-            const small_level here = level(at);
-            here.correct(level(at + 1), false);
-            for (int k = 0; k < omegas.post_count; ++k) here.relax(memory, omegas.post[k]);
-        }
+    auto solve = [&] { level(last).solve(); };
+    if (full) {
+        for (int at = 0; at < last; ++at) level(at).restrict_residual(level(at + 1), level(at).right_side, nullptr, 0.0);
+        solve();
+    }
+    for (int at = full ? last - 1 : 0; at >= 0; --at) cycle_levels(level, at, last, full, false, omegas, solve);
+    first.for_each([&](int x, int y) { return first.u[y * first.pitch + x]; },
+                   [&](int x, int y, float value) { first.g.after[y * first.g.pitch + x] = value; });
+}
+
+// The same, the first `of_grid` levels with the whole grid.
+__device__ inline void cycle_small(const level_pass<float>* levels, int count, int of_grid, bool full,
+                                   const relaxations& omegas, grid_state* state) {
+    if (of_grid == 0) return cycle_in_block(levels, count, full, omegas);
+    const grid blocks(state);
+    auto level = [&](int at) -> small_level<threads_of_grid> {
+        const level_pass<float>& g = levels[at];
+        return {g, g.after, const_cast<float*>(g.before), const_cast<float*>(g.right_side), int(g.pitch), {blocks}};
+    };
+    auto below = [&](bool full) {
+        if (blockIdx.x == 0) cycle_in_block(levels + of_grid, count - of_grid, full, omegas);
+        blocks.sync();
     };
     if (full) {
-        for (int at = 0; at < last; ++at) level(at).restrict_residual(level(at + 1), level(at).right_side);
-        level(last).solve();
-        for (int at = last - 1; at >= 0; --at) cycle(at, true);
-    } else {
-        cycle(0, false);
+        for (int at = 0; at < of_grid; ++at) level(at).restrict_residual(level(at + 1), level(at).right_side, nullptr, 0.0);
+        below(true);
     }
-    first.for_each([&](int i, int x, int y) { first.g.after[y * first.g.pitch + x] = first.u[i]; });
+    for (int at = full ? of_grid - 1 : 0; at >= 0; --at) {
+        cycle_levels(level, at, of_grid, full, true, omegas, [&] { below(false); });
+    }
 }
 
 }  // namespace crosswarp

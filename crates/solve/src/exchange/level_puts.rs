@@ -183,6 +183,11 @@ impl<'p> LevelPuts<'p> {
         Ok(())
     }
 
+    /// Whether this PE has its GPU for itself.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.world.pes_on_gpu() == 1
+    }
+
     /// Waits for `stream`.
     ///
     /// Errors: also if a wait for another PE was given up.

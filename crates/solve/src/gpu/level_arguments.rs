@@ -23,9 +23,9 @@ namespace crosswarp {
         pub(crate) MOST_EDGES: usize = "most_edges": "int" = 7;
         /// Most relaxations of a launch.
         pub(crate) MOST_STEPS: usize = "most_steps": "int" = 4;
-        /// Threads of the block that has the small levels,
-        pub(crate) SMALL_THREADS: usize = "small_threads": "int" = 1024;
-        /// and most points of the first of them.
+        /// Threads of a block of the launch that has the small levels,
+        pub(crate) SMALL_THREADS: usize = "small_threads": "int" = 512;
+        /// most points of the first level that one block has,
         pub(crate) SMALL_POINTS: usize = "small_points": "int" = 4300;
         /// and shared memory of that block, in bytes: every architecture has it.
         pub(crate) SMALL_SHARED: u32 = "small_shared": "int" = 63488;

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crosswarp_shmem::spmd;
-use crosswarp_solve::{Choice, Cycles, Method, Options, Problem2d, Real, RowSource, solve_2d};
+use crosswarp_solve::{Cycles, Method, Options, Problem2d, Real, RowSource, solve_2d};
 
 /// Field and relative residuals.
 pub struct Solved<F> {
@@ -54,15 +54,6 @@ pub fn solve_with<F: Real>(problem: &Problem2d<F>, options: &Options<'_>, pes: u
 pub fn alone() -> MutexGuard<'static, ()> {
     static GPUS: Mutex<()> = Mutex::new(());
     GPUS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Halos of so many PEs on so many GPUs were put from kernels if no more than 8 share one, or the strategy was another.
-pub fn assert_puts(choice: Option<&Choice>, pes: usize, gpus: usize) {
-    if let Some(choice) = choice
-        && pes <= 8 * gpus
-    {
-        assert_eq!(choice.declined, []);
-    }
 }
 
 pub fn by_cell<F: Real>(of: impl Fn(usize, usize) -> f64 + Send + Sync + 'static) -> RowSource<F> {

@@ -131,6 +131,7 @@ fn on_planes() {
             let plane = Plane::with(
                 pe,
                 &problem,
+                None,
                 |_| Vec::new(),
                 |finest, _, _| {
                     let top = FinestLevel::new(finest, 0).map_err(SolveError::Memory);

@@ -26,7 +26,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub fn of<F>(problem: &Problem2d<F>, pe: &Pe) -> Layout {
+    pub fn of<F>(problem: &Problem2d<F>, pe: &Pe, fewest_cells: usize) -> Layout {
         let end = |side: &Boundary<F>| match side {
             Boundary::Fixed(_) => End::Fixed,
             Boundary::Neumann(_) | Boundary::Robin(_) => End::Mirror,
@@ -56,7 +56,7 @@ impl Layout {
             })
             .collect();
         Layout {
-            shape: Shape::finest(x, y, cuts, pe.my_pe()),
+            shape: Shape::finest(x, y, cuts, pe.my_pe(), fewest_cells),
             ends,
             first,
             partition,

@@ -37,6 +37,7 @@ use crate::engine::cpu::multigrid::finest_level::FinestLevel;
 use crate::engine::cpu::multigrid::hierarchy::Hierarchy;
 use crate::engine::cpu::multigrid::sums::LeafSums;
 use crate::engine::cuda::multigrid::GpuCycles;
+use crate::exchange::level_puts::LevelPuts;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::band::Band;
 use crate::field::checkpoint::{self, CheckpointError, CheckpointKind, Identity, StepsState, mix};
@@ -509,8 +510,11 @@ impl Solver<'_, Hierarchy<f32>> {
             let shapes = coarser.map(|level| &level.operator.shape);
             self.rows
                 .reach_gpus::<f32>(gpu, &self.layout.shape, shapes)?;
+            // Blocks that wait for each other may not take the room of kernels that others wait for.
+            let puts = self.rows.puts.as_ref();
+            let whole_gpu = puts.is_none_or(LevelPuts::is_alone);
             let (row, full) = (self.layout.first[1], *first == First::Full);
-            let made = GpuCycles::new(gpu, &self.levels, u, right_side, row, full);
+            let made = GpuCycles::new(gpu, &self.levels, u, right_side, row, full, whole_gpu);
             self.gpu = Some(all_ready_by(&self.reduction, made)?);
             ended.on_gpu = true;
         }

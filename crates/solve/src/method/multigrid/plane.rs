@@ -14,10 +14,11 @@ use crate::engine::cpu::multigrid::finest::{End, Finest};
 use crate::engine::cpu::multigrid::finest_level::FinestLevel;
 use crate::engine::cpu::multigrid::hierarchy::{Hierarchy, SetUpError, Smoothing, coarser_shapes};
 use crate::engine::cpu::multigrid::operator_rows::PARTS;
-use crate::engine::cpu::multigrid::shape::{HALO, Shape};
+use crate::engine::cpu::multigrid::shape::{HALO, Shape, fewest_cells};
 use crate::exchange::level_rows::LevelRows;
 use crate::field::checkpoint::Identity;
 use crate::field::storage::Field;
+use crate::gpu::Gpu;
 use crate::gpu::choice::Choice;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
@@ -37,7 +38,12 @@ pub(crate) fn run<F: Real>(
     observer: impl FnMut(&Progress<'_>),
 ) -> Result<Outcome<F>, SolveError> {
     match options.method.cycles() {
-        Some(cycles) => once(Plane::new(pe, problem, cycles)?, problem, options, observer),
+        Some(cycles) => once(
+            Plane::new(pe, problem, cycles, options.gpu.as_ref())?,
+            problem,
+            options,
+            observer,
+        ),
         None => once(
             Plane::alone(pe, problem, options)?,
             problem,
@@ -81,15 +87,16 @@ pub(crate) struct Plane<'p, L> {
 }
 
 impl<'p> Plane<'p, Hierarchy<f32>> {
-    /// Makes the levels of `problem`, which has been checked. Collective.
+    /// Makes the levels of `problem`, which has been checked, for solves on `gpu`. Collective.
     pub fn new<F: Real>(
         pe: &'p Pe,
         problem: &Problem2d<F>,
         cycles: &Cycles,
+        gpu: Option<&Gpu>,
     ) -> Result<Self, SolveError> {
         let smoothing = |interval| Smoothing::new(cycles.pre, cycles.post, interval);
         let smoothing = [FINEST_INTERVAL, COARSE_INTERVAL].map(smoothing);
-        Plane::with(pe, problem, coarser_shapes, |finest, made, rows| {
+        Plane::with(pe, problem, gpu, coarser_shapes, |finest, made, rows| {
             let Made {
                 shapes,
                 singular,
@@ -138,6 +145,7 @@ impl<'p> Plane<'p, Alone> {
         Plane::with(
             pe,
             problem,
+            options.gpu.as_ref(),
             |_| Vec::new(),
             |finest, made, _| {
                 let least = match options.method {
@@ -167,14 +175,15 @@ pub(super) struct Made<'m> {
 }
 
 impl<'p, L: Levels> Plane<'p, L> {
-    /// `shapes`: those of the levels below the finest; `levels` makes them. Collective.
+    /// `gpu`: where steps are made; `shapes`: those of the levels below the finest; `levels` makes them. Collective.
     pub(super) fn with<F: Real>(
         pe: &'p Pe,
         problem: &Problem2d<F>,
+        gpu: Option<&Gpu>,
         shapes: impl FnOnce(&Shape) -> Vec<Shape>,
         levels: impl FnOnce(Finest, Made<'_>, &mut LevelRows<'p>) -> Result<L, SolveError>,
     ) -> Result<Self, SolveError> {
-        let layout = Layout::of(problem, pe);
+        let layout = Layout::of(problem, pe, fewest_cells(gpu));
         let reduction = Reduction::new(pe, norms::words::<f64>(4))?;
         let fixed = mask(problem, &layout).map_err(SolveError::Memory);
         let mut finest = Finest {

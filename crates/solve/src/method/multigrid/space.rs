@@ -18,7 +18,7 @@ use super::{Outcome, incompatible};
 use crate::element::Real;
 use crate::engine::cpu::multigrid::finest::End;
 use crate::engine::cpu::multigrid::hierarchy::{SetUpError, Smoothing};
-use crate::engine::cpu::multigrid::shape::Shape;
+use crate::engine::cpu::multigrid::shape::{Shape, fewest_cells};
 use crate::engine::cpu::multigrid::space::hierarchy::{
     Hierarchy, coarser_shapes, finest_shape, is_singular,
 };
@@ -65,6 +65,8 @@ pub(super) struct Solver<'a, F, L> {
     singular: bool,
     scale: Scale,
     pub identity: Identity,
+    /// When levels were begun to be made, but for what was read of the problem meanwhile.
+    start: Instant,
 }
 
 /// What a method has of the grid: the finest level, alone or with others.
@@ -196,6 +198,7 @@ impl Levels for Hierarchy {
             solver.gpu = Some(all_ready_by(&solver.reduction, made)?);
             ended.on_gpu = true;
         }
+        ended.setup_seconds = solver.so_far();
         let by_gradients = matches!(options.method, Method::ConjugateGradients(_));
         if by_gradients || ended.gradients_from.is_some() {
             if ended.norms.is_empty() {
@@ -208,6 +211,7 @@ impl Levels for Hierarchy {
             return solver.conjugate_gradients(gradients, ended, options, observer);
         }
         solver.cycles(cycles.first, ended, options, observer)?;
+        ended.seconds = solver.so_far();
         solver.leave_gpu()
     }
 }
@@ -246,7 +250,7 @@ pub(super) fn run_by<F: Real, L: Levels>(
             pe => partition.rows(pe - 1).end,
         })
         .collect();
-    let shape = finest_shape(&lines, cuts, pe.my_pe());
+    let shape = finest_shape(&lines, cuts, pe.my_pe(), fewest_cells(options.gpu.as_ref()));
     let reduction = Reduction::new(pe, norms::words::<f64>(4))?;
     let mut points = None;
     let threads = set_up_threads(pe, options);
@@ -320,7 +324,7 @@ pub(super) fn run_by<F: Real, L: Levels>(
         read = space_load::load(problem, levels.top_mut(), scale, operator);
     }
     let _ = read;
-    let start = Instant::now();
+    let now = Instant::now();
     let mut solver = Solver {
         problem,
         levels,
@@ -339,18 +343,23 @@ pub(super) fn run_by<F: Real, L: Levels>(
             hash: 0,
             exponent: scale.exponent,
         },
+        start: now.checked_sub(set_up).unwrap_or(now),
     };
     if options.checkpoint.is_some() || options.resume.is_some() {
         solver.identity.hash = solver.hash()?;
     }
-    let mut ended = Ended::default();
-    let setup_seconds = (set_up + start.elapsed()).as_secs_f64();
+    let mut ended = Ended {
+        setup_seconds: solver.so_far(),
+        ..Ended::default()
+    };
     let solved = solver.solve(&mut ended, options, &mut observer);
     let solved = match solved {
         Err(error) if error.is_of_one_pe() => return Err(error),
         solved => solved,
     };
-    let seconds = (set_up + start.elapsed()).as_secs_f64();
+    if ended.seconds == 0.0 {
+        ended.seconds = solver.so_far();
+    }
     let levels = solver.levels.count();
     let field = match solved {
         Ok(()) => {
@@ -384,8 +393,8 @@ pub(super) fn run_by<F: Real, L: Levels>(
             ..Choice::of_levels(levels)
         }),
         gradients_from: ended.gradients_from,
-        seconds,
-        setup_seconds,
+        seconds: ended.seconds,
+        setup_seconds: ended.setup_seconds,
         levels,
         field,
         free,
@@ -393,6 +402,11 @@ pub(super) fn run_by<F: Real, L: Levels>(
 }
 
 impl<F: Real, L: Levels> Solver<'_, F, L> {
+    /// Seconds since `start`.
+    pub fn so_far(&self) -> f64 {
+        self.start.elapsed().as_secs_f64()
+    }
+
     /// Sums over the points of this PE's planes.
     pub fn sums<const N: usize>(&self) -> [LeafSums; N] {
         let [nx, ny, _] = self.problem.size;

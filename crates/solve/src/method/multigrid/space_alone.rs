@@ -108,6 +108,7 @@ impl<'a, F: Real> Solver<'a, F, Alone> {
         }
         let gpu = self.give_to_gpu(options, [(Part::P, &d)])?;
         ended.on_gpu = gpu.is_some();
+        ended.setup_seconds = self.so_far();
         if gpu.is_none() {
             self.levels.top.update(&mut self.rows)?;
         }
@@ -139,6 +140,7 @@ impl<'a, F: Real> Solver<'a, F, Alone> {
         }
         let gpu = self.give_to_gpu(options, [(Part::R, &r), (Part::P, &p)])?;
         ended.on_gpu = gpu.is_some();
+        ended.setup_seconds = self.so_far();
         let mut steps = InBox {
             solver: self,
             kept: [r, p],

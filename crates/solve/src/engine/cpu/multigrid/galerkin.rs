@@ -515,7 +515,8 @@ mod tests {
                         len,
                         wraps: ends[0] == End::Wrap,
                     };
-                    let shape = Shape::finest(axis(nx, ends[0]), axis(ny, ends[1]), vec![0, ny], 0);
+                    let shape =
+                        Shape::finest(axis(nx, ends[0]), axis(ny, ends[1]), vec![0, ny], 0, 0);
                     let mut fixed: Field<u8> = Field::new(shape.stored(), nx).unwrap();
                     let mut row = vec![];
                     for _ in 0..nx * ny {

@@ -2,13 +2,25 @@
 
 use std::ops::Range;
 
+use crate::gpu::Gpu;
+use crate::gpu::strategy::Strategy;
+
 /// Rows (and columns) around its own that a PE stores on every level.
 pub(crate) const HALO: usize = 13;
-/// A level is dealt to the PEs if each has so many rows of it, and all have [`FEWEST_CELLS`]; else every PE computes
+/// A level is dealt to the PEs if each has so many rows of it, and all have [`fewest_cells`]; else every PE computes
 /// all of it, which costs less than telling each other about it.
 const FEWEST_ROWS: usize = 13;
 const FEWEST_CELLS: usize = 64 * 64;
+const FEWEST_CELLS_ON_GPUS: usize = 1 << 21;
 const _: () = assert!(FEWEST_ROWS >= HALO);
+
+/// Cells from which on levels are dealt to PEs. A strategy that says how rows of levels travel has them travel.
+pub(crate) fn fewest_cells(gpu: Option<&Gpu>) -> usize {
+    match gpu.map(|gpu| gpu.strategy) {
+        Some(Strategy::Auto) => FEWEST_CELLS_ON_GPUS,
+        _ => FEWEST_CELLS,
+    }
+}
 
 /// One direction of a level: `len` points, which wrap around or not.
 ///
@@ -83,17 +95,20 @@ pub(crate) struct Shape {
     /// the PEs that compute the level above it.
     pub cuts: Vec<usize>,
     pub me: usize,
+    /// Of levels that are spread.
+    fewest_cells: usize,
 }
 
 impl Shape {
-    /// The finest level, of PE `me`.
-    pub fn finest(x: Axis, y: Axis, cuts: Vec<usize>, me: usize) -> Shape {
+    /// The finest level, of PE `me`, where levels of so many cells are spread.
+    pub fn finest(x: Axis, y: Axis, cuts: Vec<usize>, me: usize, fewest_cells: usize) -> Shape {
         let mut shape = Shape {
             x,
             y,
             spread: false,
             cuts,
             me,
+            fewest_cells,
         };
         shape.spread = shape.is_worth_spreading();
         shape
@@ -105,7 +120,7 @@ impl Shape {
                 .cuts
                 .windows(2)
                 .all(|cut| cut[1] - cut[0] >= FEWEST_ROWS)
-            && self.x.len * self.y.len >= FEWEST_CELLS
+            && self.x.len * self.y.len >= self.fewest_cells
     }
 
     /// The next coarser level: every second point of both axes. Its rows belong to those who have them here.
@@ -116,6 +131,7 @@ impl Shape {
             spread: false,
             cuts: self.cuts.iter().map(|cut| cut.div_ceil(2)).collect(),
             me: self.me,
+            fewest_cells: self.fewest_cells,
         };
         shape.spread = self.spread && shape.is_worth_spreading();
         shape

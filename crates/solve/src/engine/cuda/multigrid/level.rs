@@ -233,6 +233,14 @@ impl<T: Real> DeviceLevel<T> {
         }
     }
 
+    /// The same with room for another field to go to by turns: for levels that no passes are made of.
+    pub fn arguments_of_two(&self) -> LevelPass {
+        LevelPass {
+            before: self.fields[1].address(),
+            ..self.arguments()
+        }
+    }
+
     /// Gives the launches of `plan` to `stream`, with `correction` as the next level's field. Collective if the level is
     /// spread: each launch computes the own rows, from some more.
     pub fn pass(

@@ -88,7 +88,7 @@ struct Kept {
 
 impl GpuCycles {
     /// Copies the levels, the field and the right side. `first`: row 0's number in the leaves. `full`: what
-    /// [`begin`](Self::begin) will be told.
+    /// [`begin`](Self::begin) will be told. `whole_gpu`: see [`Small::new`].
     pub(crate) fn new(
         gpu: &Gpu,
         hierarchy: &Hierarchy<f32>,
@@ -96,6 +96,7 @@ impl GpuCycles {
         right_side: Option<&Field<f64>>,
         first: usize,
         full: bool,
+        whole_gpu: bool,
     ) -> Result<GpuCycles, GpuError> {
         let finest = &hierarchy.top.equations;
         DeviceEquations::check(finest)?;
@@ -137,7 +138,8 @@ impl GpuCycles {
             Buffer::from_slice(&stream, dense.factor())?,
             Buffer::from_slice(&stream, &active)?,
         );
-        let small = Small::new(gpu, &stream, &levels, &factor, &hierarchy.coarse_smoothing)?;
+        let smoothing = &hierarchy.coarse_smoothing;
+        let small = Small::new(gpu, &stream, &levels, whole_gpu, &factor, smoothing)?;
         let find = |name| kernels::find_plain(device, name);
         Ok(GpuCycles {
             finest: level,

@@ -1,7 +1,7 @@
-//! The small levels, which one block has.
+//! The small levels, which one launch has: the smallest ones a block of it, those before them all its blocks.
 #![allow(unsafe_code)] // A launch of a kernel.
 
-use crosswarp_cuda::{Buffer, ByValue, Function, Launch, Stream};
+use crosswarp_cuda::{Buffer, ByValue, Function, Launch, Stream, grid_state_bytes};
 
 use super::Coarse;
 use crate::engine::cpu::multigrid::hierarchy::Smoothing;
@@ -16,26 +16,37 @@ use crate::gpu::level_arguments::{
 /// The kernel.
 pub(super) const KERNEL: &str = "level_cycle_small";
 
-/// The levels that one block has.
+/// Most points of a level of all blocks: larger ones are faster in passes.
+const GRID_POINTS: usize = 1 << 19;
+
+/// The levels that one launch has.
 pub(super) struct Small {
     /// The first of them.
     pub from: usize,
     kernel: Function,
     levels: Buffer<LevelPass>,
+    /// How many of them all blocks have.
+    of_grid: usize,
+    blocks: u32,
+    /// By which blocks wait for each other.
+    state: Buffer<u8>,
     shared_bytes: u32,
     omegas: Relaxations,
 }
 
 impl Small {
+    /// `whole_gpu`: whether blocks may wait for each other on all multiprocessors.
     pub fn new(
         gpu: &Gpu,
         stream: &Stream,
         levels: &[Coarse],
+        whole_gpu: bool,
         (factor, active): &(Buffer<f64>, Buffer<u8>),
         smoothing: &Smoothing,
     ) -> Result<Small, GpuError> {
-        let arguments: Vec<LevelPass> =
-            levels.iter().map(|level| level.level.arguments()).collect();
+        let arguments: Vec<LevelPass> = (levels.iter())
+            .map(|level| level.level.arguments_of_two())
+            .collect();
         let points = |level: &LevelPass| level.nx as usize * level.ny as usize;
         // A scratch field, and each level's field and right side.
         let bytes = |from: usize| {
@@ -47,9 +58,30 @@ impl Small {
                 && points(&arguments[from]) <= SMALL_POINTS
                 && bytes(from) <= SMALL_SHARED as usize
         };
-        let from = (0..levels.len())
+        let of_block = (0..levels.len())
             .find(fits)
             .expect("the coarsest level is small");
+        let of_grid =
+            |&at: &usize| !levels[at].level.shape.spread && points(&arguments[at]) <= GRID_POINTS;
+        let from = match whole_gpu {
+            true => (0..of_block).find(of_grid).unwrap_or(of_block),
+            false => of_block,
+        };
+        let (kernel, shared_bytes) = (
+            kernels::find_plain(&gpu.device, KERNEL)?,
+            bytes(of_block) as u32,
+        );
+        let launch = Launch::new(&kernel)
+            .block(SMALL_THREADS as u32)
+            .shared(shared_bytes);
+        let blocks = match from == of_block {
+            true => 1,
+            false => {
+                let useful = points(&arguments[from]).div_ceil(SMALL_THREADS) as u64;
+                let most = u64::from(gpu.device.properties().multiprocessors);
+                launch.max_resident()?.min(most).min(useful).max(1) as u32
+            }
+        };
         let mut small = arguments[from..].to_vec();
         let last = small.last_mut().expect("it is one of them");
         assert!(points(last) <= COARSEST_POINTS);
@@ -64,9 +96,12 @@ impl Small {
         omegas.post[..smoothing.post.len()].copy_from_slice(&smoothing.post);
         Ok(Small {
             from,
-            kernel: kernels::find_plain(&gpu.device, KERNEL)?,
+            kernel,
             levels: Buffer::from_slice(stream, &small)?,
-            shared_bytes: bytes(from) as u32,
+            of_grid: of_block - from,
+            blocks,
+            state: Buffer::zeroed(stream, grid_state_bytes(blocks as usize))?,
+            shared_bytes,
             omegas,
         })
     }
@@ -74,16 +109,24 @@ impl Small {
     /// A cycle for the first of these levels from zero, or a `full` solve from the coarsest one up.
     pub fn cycle(&self, stream: &Stream, full: bool) -> Result<(), GpuError> {
         let launch = Launch::new(&self.kernel)
+            .grid(self.blocks)
             .block(SMALL_THREADS as u32)
             .shared(self.shared_bytes);
+        let launch = match self.of_grid {
+            0 => launch,
+            _ => launch.cooperative(),
+        };
         let arguments = (
             &self.levels,
             self.levels.len() as i32,
+            self.of_grid as i32,
             i32::from(full),
             ByValue(self.omegas),
+            &self.state,
         );
         // SAFETY: the parameters are the levels, whose arrays live until the stream has been waited for, how many these
-        // are, an int and a `relaxations`; the shared memory is for these levels.
+        // are, how many of these all blocks have, an int, a `relaxations`, and the state of a grid of so many blocks, which
+        // run at once; the shared memory is for the levels of a block.
         Ok(unsafe { launch.launch(stream, arguments) }?)
     }
 }

@@ -53,8 +53,13 @@ struct Plan<'a> {
 }
 
 /// The shape of a level of these axes whose planes are dealt as `cuts` says.
-pub(crate) fn finest_shape(lines: &[Line; 3], cuts: Vec<usize>, me: usize) -> Shape {
-    Shape::finest(plane_of(lines), lines[2].axis, cuts, me)
+pub(crate) fn finest_shape(
+    lines: &[Line; 3],
+    cuts: Vec<usize>,
+    me: usize,
+    fewest_cells: usize,
+) -> Shape {
+    Shape::finest(plane_of(lines), lines[2].axis, cuts, me, fewest_cells)
 }
 
 /// A plane, as if its points were columns.

@@ -526,7 +526,7 @@ mod tests {
     /// Checks the transfers and the coarse operator of `points`, and gives the latter.
     fn check(points: &Points, lines: &[Line; 3]) -> (Points, [Line; 3]) {
         let coarse = lines.each_ref().map(|line| line.coarser().0);
-        let shape = finest_shape(&coarse, vec![0, coarse[2].axis.len], 0);
+        let shape = finest_shape(&coarse, vec![0, coarse[2].axis.len], 0, 0);
         let mut weights = PointWeights::new(points, lines, &coarse, &shape, 2).unwrap();
         let depth = 12;
         let mut product = Points::new(&coarse, &shape, STEPS.len(), depth).unwrap();
@@ -640,7 +640,7 @@ mod tests {
                         };
                         Line::finest(size[axis], ends, 1.0)
                     });
-                    let shape = finest_shape(&lines, vec![0, size[2]], 0);
+                    let shape = finest_shape(&lines, vec![0, size[2]], 0, 0);
                     let mut points = Points::new(&lines, &shape, 3, 12).unwrap();
                     let all = all_points(&lines);
                     let fixed: Vec<bool> = all.iter().map(|_| random() < share).collect();

@@ -668,7 +668,7 @@ mod tests {
             let line = || Line::finest(9, [End::Fixed, End::Fixed], h);
             let lines = [line(), line(), line()];
             let weights = lines.each_ref().map(|line| line.coarser().1);
-            let shape = finest_shape(&lines, vec![0, 9], 0);
+            let shape = finest_shape(&lines, vec![0, 9], 0, 0);
             let operator = Operator::new(lines, shape);
             Calm::of(&operator, Some(&Transfer::Lines(weights)))
         };

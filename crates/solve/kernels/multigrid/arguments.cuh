@@ -20,7 +20,7 @@ constexpr int most_steps = 4;
 // Threads of a block of the launch that has the small levels,
 constexpr int small_threads = 512;
 // most points of the first level that one block has,
-constexpr int small_points = 4300;
+constexpr int small_points = 1100;
 // and shared memory of that block, in bytes: every architecture has it.
 constexpr int small_shared = 63488;
 // Most relaxations before or after a correction.

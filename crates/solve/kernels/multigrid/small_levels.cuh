@@ -49,34 +49,14 @@ template <class Threads> struct small_level {
     // Calls `store(x, y, value(x, y))` for every point. What `value` reads no `store` of the same call may write, but at
     // the point itself.
     template <class Value, class Store> __device__ void for_each(Value value, Store store) const {
-        // A thread has so many points under way at once.
-        constexpr int batch = 2;
-        const int points = g.nx * g.ny, size = threads.size();
-        const int across = size % g.nx, down = size / g.nx;
-        int i = threads.rank(), x = i % g.nx, y = i / g.nx;
-        while (i < points) {
-            int xs[batch], ys[batch], count = 0;
-            float made[batch];
-#pragma unroll
-            for (int k = 0; k < batch; ++k) {
-                // Where there is none any more the first is made once more.
-                const bool there = i < points;
-                xs[k] = there ? x : xs[0];
-                ys[k] = there ? y : ys[0];
-                count += there;
-                i += size;
-                x += across;
-                y += down;
-                if (x >= g.nx) {
-                    x -= g.nx;
-                    ++y;
-                }
-            }
-#pragma unroll
-            for (int k = 0; k < batch; ++k) made[k] = value(xs[k], ys[k]);
-#pragma unroll
-            for (int k = 0; k < batch; ++k) {
-                if (k < count) store(xs[k], ys[k], made[k]);
+        const int points = g.nx * g.ny, size = threads.size(), across = size % g.nx, down = size / g.nx;
+        for (int i = threads.rank(), x = i % g.nx, y = i / g.nx; i < points; i += size) {
+            store(x, y, value(x, y));
+            x += across;
+            y += down;
+            if (x >= g.nx) {
+                x -= g.nx;
+                ++y;
             }
         }
         threads.sync();
@@ -140,9 +120,9 @@ template <class Threads> struct small_level {
             return nine_point(g, x, true).residual(around(field, x, y), y, right_side[y * pitch + x]);
         });
     }
-    // Solves the coarsest level: L Lᵀ u = b, the terms of each sum in the order of `dense.rs`. A warp, of which a lane has
-    // two points.
-    __device__ void solve() const {
+    // Solves the coarsest level with its `factor`: L Lᵀ u = b, the terms of each sum in the order of `dense.rs`. A warp, of
+    // which a lane has two points.
+    __device__ void solve(const double* factor) const {
         if (threadIdx.x < 32) {
             const int n = g.nx * g.ny, lane = threadIdx.x;
             double sum[2];
@@ -150,18 +130,19 @@ template <class Threads> struct small_level {
                 const int i = lane + 32 * k;
                 sum[k] = i < n && g.active[i] ? double(right_side[i]) : 0.0;
             }
+            // What is loaded does not depend on the step before, so some steps' loads are made at once.
             auto step = [&](int j, bool forward) {
-                const double solved = __shfl_sync(0xffffffffu, j < 32 ? sum[0] : sum[1], j & 31) * read(g.factor + (j * n + j));
+                const double solved = __shfl_sync(0xffffffffu, j < 32 ? sum[0] : sum[1], j & 31) * factor[j * n + j];
+#pragma unroll
                 for (int k = 0; k < 2; ++k) {
-                    const int i = lane + 32 * k;
-                    if (i == j) {
-                        sum[k] = solved;
-                    } else if (i < n && (forward ? i > j : i < j)) {
-                        sum[k] -= read(g.factor + (forward ? i * n + j : j * n + i)) * solved;
-                    }
+                    const int i = lane + 32 * k, stored = min(i, n - 1);
+                    const double less = sum[k] - factor[forward ? stored * n + j : j * n + stored] * solved;
+                    sum[k] = i == j ? solved : (forward ? i > j : i < j) ? less : sum[k];
                 }
             };
+#pragma unroll 4
             for (int j = 0; j < n; ++j) step(j, true);
+#pragma unroll 4
             for (int j = n - 1; j >= 0; --j) step(j, false);
             for (int k = 0; k < 2; ++k) {
                 if (lane + 32 * k < n) u[lane + 32 * k] = float(sum[k]);
@@ -201,10 +182,10 @@ __device__ void cycle_levels(Level level, int from, int last, bool alone, bool b
     }
 }
 
-// One cycle for the first of `count` levels from zero, or with `full` a solve from the coarsest one up: in a block.
-__device__ inline void cycle_in_block(const level_pass<float>* levels, int count, bool full, const relaxations& omegas) {
-    extern __shared__ float memory[];
-    // The scratch field, then each level's field and right side.
+// One cycle for the first of `count` levels from zero, or with `full` a solve from the coarsest one up: in a block, with
+// `memory` for a scratch field, then each level's field and right side.
+__device__ inline void cycle_in_block(const level_pass<float>* levels, int count, bool full, const relaxations& omegas,
+                                      const double* factor, float* memory) {
     auto level = [&](int at) -> small_level<threads_of_block> {
         float* from = memory + levels[0].nx * levels[0].ny;
         for (int k = 0; k < at; ++k) from += 2 * levels[k].nx * levels[k].ny;
@@ -213,7 +194,7 @@ __device__ inline void cycle_in_block(const level_pass<float>* levels, int count
     const auto first = level(0);
     first.fill(first.right_side, [&](int x, int y) { return first.g.right_side[y * first.g.pitch + x]; });
     const int last = count - 1;
-    auto solve = [&] { level(last).solve(); };
+    auto solve = [&] { level(last).solve(factor); };
     if (full) {
         for (int at = 0; at < last; ++at) level(at).restrict_residual(level(at + 1), level(at).right_side, nullptr, 0.0);
         solve();
@@ -226,14 +207,29 @@ __device__ inline void cycle_in_block(const level_pass<float>* levels, int count
 // The same, the first `of_grid` levels with the whole grid.
 __device__ inline void cycle_small(const level_pass<float>* levels, int count, int of_grid, bool full,
                                    const relaxations& omegas, grid_state* state) {
-    if (of_grid == 0) return cycle_in_block(levels, count, full, omegas);
+    // Shared memory has the coarsest level's factor, then what is known of levels, then what a block needs for its own:
+    // reading the first two anywhere else would take longer than the work of the smallest levels.
+    extern __shared__ double shared[];
+    const int points = levels[count - 1].nx * levels[count - 1].ny, of_factor = blockIdx.x == 0 ? points * points : 0;
+    for (int i = threadIdx.x; i < of_factor; i += blockDim.x) shared[i] = levels[count - 1].factor[i];
+    static_assert(sizeof(level_pass<float>) % sizeof(double) == 0, "levels behind the factor");
+    double* const known = shared + points * points;
+    const int of_levels = count * int(sizeof(level_pass<float>) / sizeof(double));
+    for (int i = threadIdx.x; i < of_levels; i += blockDim.x) known[i] = reinterpret_cast<const double*>(levels)[i];
+    levels = reinterpret_cast<const level_pass<float>*>(known);
+    float* const memory = reinterpret_cast<float*>(known + of_levels);
+    __syncthreads();
+    auto in_block = [&](bool full) {
+        cycle_in_block(levels + of_grid, count - of_grid, full, omegas, shared, memory);
+    };
+    if (of_grid == 0) return in_block(full);
     const grid blocks(state);
     auto level = [&](int at) -> small_level<threads_of_grid> {
         const level_pass<float>& g = levels[at];
         return {g, g.after, const_cast<float*>(g.before), const_cast<float*>(g.right_side), int(g.pitch), {blocks}};
     };
     auto below = [&](bool full) {
-        if (blockIdx.x == 0) cycle_in_block(levels + of_grid, count - of_grid, full, omegas);
+        if (blockIdx.x == 0) in_block(full);
         blocks.sync();
     };
     if (full) {

@@ -26,7 +26,7 @@ namespace crosswarp {
         /// Threads of a block of the launch that has the small levels,
         pub(crate) SMALL_THREADS: usize = "small_threads": "int" = 512;
         /// most points of the first level that one block has,
-        pub(crate) SMALL_POINTS: usize = "small_points": "int" = 4300;
+        pub(crate) SMALL_POINTS: usize = "small_points": "int" = 1100;
         /// and shared memory of that block, in bytes: every architecture has it.
         pub(crate) SMALL_SHARED: u32 = "small_shared": "int" = 63488;
         /// Most relaxations before or after a correction.

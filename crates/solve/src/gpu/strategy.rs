@@ -4,6 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 /// How the sweeps of a solve on GPUs are launched, and how halos travel. The result does not depend on it.
+///
+/// Methods with a residual put halos from kernels under `auto`, where that is possible, and `device-put`, and have them copied
+/// through the hosts under all others. All but `auto` deal small levels to PEs, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
     /// The fastest known for the problem and the number of PEs.

@@ -48,15 +48,17 @@ impl Small {
             .map(|level| level.level.arguments_of_two())
             .collect();
         let points = |level: &LevelPass| level.nx as usize * level.ny as usize;
-        // A scratch field, and each level's field and right side.
-        let bytes = |from: usize| {
+        // The coarsest level's factor, what is known of levels, a scratch field, and each level's field and right side.
+        let bytes = |from: usize, known: usize| {
             let all: usize = arguments[from..].iter().map(points).sum();
-            size_of::<f32>() * (points(&arguments[from]) + 2 * all)
+            size_of::<f64>() * factor.len()
+                + size_of::<LevelPass>() * known
+                + size_of::<f32>() * (points(&arguments[from]) + 2 * all)
         };
         let fits = |&from: &usize| {
             !levels[from].level.shape.spread
                 && points(&arguments[from]) <= SMALL_POINTS
-                && bytes(from) <= SMALL_SHARED as usize
+                && bytes(from, levels.len()) <= SMALL_SHARED as usize
         };
         let of_block = (0..levels.len())
             .find(fits)
@@ -69,7 +71,7 @@ impl Small {
         };
         let (kernel, shared_bytes) = (
             kernels::find_plain(&gpu.device, KERNEL)?,
-            bytes(of_block) as u32,
+            bytes(of_block, levels.len() - from) as u32,
         );
         let launch = Launch::new(&kernel)
             .block(SMALL_THREADS as u32)

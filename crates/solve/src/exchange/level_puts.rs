@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use bytemuck::Zeroable;
-use crosswarp_cuda::{ByValue, DeviceSym, DeviceWorld, Function, Launch, Stream};
+use crosswarp_cuda::{ByValue, Device, DeviceSym, DeviceWorld, Function, Launch, Stream};
 use crosswarp_shmem::Pe;
 
 use crate::engine::cpu::multigrid::shape::Shape;
@@ -181,6 +181,11 @@ impl<'p> LevelPuts<'p> {
             self.launch(stream, blocks, self.gather_count.blocks, &sends, &receives)?;
         }
         Ok(())
+    }
+
+    /// This PE's GPU.
+    pub(crate) fn device(&self) -> Device {
+        self.world.device()
     }
 
     /// Whether this PE has its GPU for itself.

@@ -20,7 +20,7 @@ use crate::gpu::Gpu;
 use crate::gpu::choice::{Choice, Declined};
 use crate::gpu::error::GpuError;
 use crate::gpu::strategy::Strategy;
-use crate::pes::agree::all_ready;
+use crate::pes::agree::{all_ready, least};
 use crate::pes::error::PeError;
 
 /// Buffers and signals, in the symmetric heap.
@@ -96,11 +96,17 @@ impl<'p> LevelRows<'p> {
         finest: &Shape,
         coarser: impl IntoIterator<Item = &'s Shape>,
     ) -> Result<(), GpuError> {
+        let pe = self.pe;
         let may_put = matches!(gpu.strategy, Strategy::Auto | Strategy::DevicePut);
-        if !finest.spread || self.puts.is_some() || !may_put {
+        if !finest.spread || !may_put {
+            (self.puts, self.declined) = (None, Vec::new());
             return Ok(());
         }
-        let pe = self.pe;
+        let there = (self.puts.as_ref()).is_some_and(|puts| puts.device() == gpu.device);
+        if least(pe, there.into())? == 1 {
+            return Ok(());
+        }
+        (self.puts, self.declined) = (None, Vec::new());
         // Found first: what fails on one PE alone must not be taken for what no PE can have.
         let kernel = all_ready(pe, kernels::find_plain(&gpu.device, level_puts::KERNEL))?;
         let halo = self.depth * row_bytes::<f64>(finest);

@@ -324,7 +324,12 @@ impl<L: Levels> Solver<'_, L> {
         }
         // A solve before may have failed in the middle of its cycles.
         self.gpu = None;
-        L::solve(self, u, right_side.as_ref(), &mut ended, options, observer)?;
+        let solved = L::solve(self, u, right_side.as_ref(), &mut ended, options, observer);
+        if solved.is_err() {
+            // PEs need not have exchanged as often as each other.
+            self.rows.puts = None;
+        }
+        solved?;
         ended.seconds = self.start.elapsed().as_secs_f64();
         self.leave_gpu(u)?;
         Ok(ended)

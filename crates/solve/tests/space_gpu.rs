@@ -278,6 +278,20 @@ fn levels_are_dealt_to_any_number_of_pes() {
     }
 }
 
+/// Halos of many blocks, of PEs that share GPUs: blocks that wait leave room for the passes that they wait for.
+#[test]
+fn large_boxes_are_dealt_by_themselves() {
+    let Some(gpu) = gpu("large_boxes_are_dealt_by_themselves") else {
+        return;
+    };
+    let automatic = Gpu {
+        strategy: Strategy::Auto,
+        ..gpu
+    };
+    let problem = noisy::<f64>([180, 190, 200]);
+    same(automatic, "large", &problem, &options(1e-2), &[2, 8]);
+}
+
 /// Checkpoints of cycles go from CPUs to GPUs and back.
 #[test]
 fn cycles_on_gpus_are_resumed_anywhere() {

@@ -153,8 +153,8 @@ template <class Threads> struct small_level {
 };
 
 // From level `from` of some down to before level `last`, then `below()`, which sets the field of that one, and up again: a
-// cycle from zero, whose first relaxation has been made if `begun`, or from the correction `alone`. If `begins_next` levels
-// have arrays of their own, so that what is restricted is relaxed at once.
+// cycle from zero, or from the correction `alone`. If `begins_next` levels have arrays of their own, so that what is
+// restricted to the next one is relaxed there at once.
 template <class Level, class Below>
 __device__ void cycle_levels(Level level, int from, int last, bool alone, bool begins_next, const relaxations& omegas,
                              Below below) {

@@ -5,19 +5,19 @@
 use std::ops::Range;
 
 use bytemuck::Zeroable;
-use crosswarp_cuda::{ByValue, Device, DeviceSym, DeviceWorld, Function, Launch, Stream};
+use crosswarp_cuda::{ByValue, DeviceSym, DeviceWorld, Function, Launch, Stream};
 use crosswarp_shmem::Pe;
 
 use crate::engine::cpu::multigrid::shape::Shape;
 use crate::gpu::Gpu;
 use crate::gpu::error::GpuError;
 use crate::gpu::level_arguments::{LEVEL_EXCHANGE_THREADS, LevelEdge, LevelExchange, MOST_EDGES};
-use crate::pes::agree::all_ready;
+use crate::pes::agree::{all_ready, least};
 use crate::pes::error::PeError;
 
 /// The kernel.
 pub(crate) const KERNEL: &str = "level_exchange";
-/// Most blocks of an exchange. So many copy about as fast as NVLink lets them, and leave room for those of several PEs.
+/// Most blocks of an exchange: so many copy about as fast as NVLink lets them.
 const MOST_BLOCKS: usize = 32;
 /// Bytes that a block should have, at least.
 const BYTES_OF_BLOCK: usize = 32 << 10;
@@ -47,9 +47,9 @@ struct Count {
 }
 
 impl Count {
-    /// Counts one more, of stretches of so many `bytes` on every PE; its blocks.
-    fn next(&mut self, bytes: usize) -> u32 {
-        let blocks = bytes.div_ceil(BYTES_OF_BLOCK).clamp(1, MOST_BLOCKS);
+    /// Counts one more, of stretches of so many `bytes` on every PE; its blocks, `most` of them at most.
+    fn next(&mut self, bytes: usize, most: usize) -> u32 {
+        let blocks = bytes.div_ceil(BYTES_OF_BLOCK).clamp(1, most);
         self.exchanges += 1;
         self.blocks += blocks as u64;
         blocks as u32
@@ -65,6 +65,8 @@ pub(crate) struct LevelPuts<'p> {
     /// Two whole levels.
     gathered: DeviceSym<u8>,
     signals: DeviceSym<u64>,
+    /// Blocks of an exchange at most; the same on every PE.
+    most_blocks: usize,
     halo_count: Count,
     gather_count: Count,
     /// Whether PEs may have done what no PE may do while a kernel waits for it: see [`meet`](Self::meet).
@@ -97,9 +99,13 @@ impl<'p> LevelPuts<'p> {
         let halos = heap.alloc(4 * halo)?;
         let gathered = heap.alloc(2 * gathered)?;
         let signals = heap.alloc_zeroed(GATHERED + pe.n_pes())?;
+        // Blocks wait for passes of PEs that share their GPU, and a block of these may need a whole multiprocessor: half of
+        // them have no block that waits.
+        let share = gpu.device.properties().multiprocessors as usize / (2 * world.pes_on_gpu());
+        let most_blocks = (least(pe, share as u64)? as usize).clamp(1, MOST_BLOCKS);
         // Checks that the kernels of all PEs run at once, and loads them. It is also the barrier before which no PE signals
-        // to another. Twice the blocks: they wait for passes, too, which need room as well.
-        let launch = Launch::new(&kernel).grid(2 * MOST_BLOCKS as u32);
+        // to another.
+        let launch = Launch::new(&kernel).grid(most_blocks as u32);
         world.prepare_together(launch.block(LEVEL_EXCHANGE_THREADS as u32))?;
         Ok(LevelPuts {
             world,
@@ -107,6 +113,7 @@ impl<'p> LevelPuts<'p> {
             halos,
             gathered,
             signals,
+            most_blocks,
             halo_count: Count::default(),
             gather_count: Count::default(),
             apart: true,
@@ -128,7 +135,7 @@ impl<'p> LevelPuts<'p> {
         let rows = stretch(own.start..own.start + deep);
         let capacity = self.halos.len() / 4;
         assert!(rows.bytes <= capacity);
-        let blocks = self.halo_count.next(rows.bytes);
+        let blocks = self.halo_count.next(rows.bytes, self.most_blocks);
         let set = 2 * (self.halo_count.exchanges % 2) as usize;
         let buffers = self.world.heap().address_of(&self.halos, self.me());
         let buffer = |side: usize| buffers + ((set + side) * capacity) as u64;
@@ -163,7 +170,8 @@ impl<'p> LevelPuts<'p> {
         let all = stretch(0..shape.y.len as isize);
         let capacity = self.gathered.len() / 2;
         assert!(all.bytes <= capacity);
-        let blocks = self.gather_count.next(all.bytes.div_ceil(pes));
+        let part = all.bytes.div_ceil(pes);
+        let blocks = self.gather_count.next(part, self.most_blocks);
         let set = (self.gather_count.exchanges % 2) as usize * capacity;
         let buffers = self.world.heap().address_of(&self.gathered, me) + set as u64;
         let buffer = |of: Stretch| buffers + (of.address - all.address);
@@ -181,11 +189,6 @@ impl<'p> LevelPuts<'p> {
             self.launch(stream, blocks, self.gather_count.blocks, &sends, &receives)?;
         }
         Ok(())
-    }
-
-    /// This PE's GPU.
-    pub(crate) fn device(&self) -> Device {
-        self.world.device()
     }
 
     /// Whether this PE has its GPU for itself.

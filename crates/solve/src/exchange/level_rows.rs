@@ -7,6 +7,7 @@
 //! twice and another not at all.
 
 use bytemuck::Pod;
+use crosswarp_cuda::Device;
 use crosswarp_shmem::{Cmp, Pe, SignalOp, Sym};
 
 use crate::element::Real;
@@ -19,6 +20,7 @@ use crate::field::storage::Field;
 use crate::gpu::Gpu;
 use crate::gpu::choice::{Choice, Declined};
 use crate::gpu::error::GpuError;
+use crate::gpu::level_arguments::{MOST_RELAXATIONS, MOST_STEPS};
 use crate::gpu::strategy::Strategy;
 use crate::pes::agree::{all_ready, least};
 use crate::pes::error::PeError;
@@ -33,13 +35,17 @@ pub(crate) struct LevelRows<'p> {
     gather_signals: Sym<u64>,
     gather_number: u64,
     packed: Vec<u32>,
-    /// Halos are at most so many rows deep.
-    depth: usize,
+    /// The GPU for which `puts` was made, or declined.
+    reached: Option<Device>,
     /// Between GPUs, where these reach each other.
     pub puts: Option<LevelPuts<'p>>,
     /// Why not, if they do not.
     pub declined: Vec<Declined>,
 }
+
+/// Rows of the deepest halo of levels on GPUs: of a launch of passes, or of a right side.
+const DEPTH_ON_GPUS: usize = MOST_STEPS + 2;
+const _: () = assert!(DEPTH_ON_GPUS >= MOST_RELAXATIONS + 2);
 
 /// 32-bit words of `count` elements.
 fn words<T>(count: usize) -> usize {
@@ -80,7 +86,7 @@ impl<'p> LevelRows<'p> {
             gather_signals: pe.alloc_zeroed(pe.n_pes())?,
             gather_number: 0,
             packed: Vec::new(),
-            depth,
+            reached: None,
             puts: None,
             declined: Vec::new(),
         })
@@ -99,28 +105,42 @@ impl<'p> LevelRows<'p> {
         let pe = self.pe;
         let may_put = matches!(gpu.strategy, Strategy::Auto | Strategy::DevicePut);
         if !finest.spread || !may_put {
-            (self.puts, self.declined) = (None, Vec::new());
+            self.leave_gpus();
             return Ok(());
         }
-        let there = (self.puts.as_ref()).is_some_and(|puts| puts.device() == gpu.device);
+        let known = self.puts.is_some() || gpu.strategy == Strategy::Auto;
+        let there = known && self.reached == Some(gpu.device);
         if least(pe, there.into())? == 1 {
             return Ok(());
         }
-        (self.puts, self.declined) = (None, Vec::new());
+        self.leave_gpus();
         // Found first: what fails on one PE alone must not be taken for what no PE can have.
         let kernel = all_ready(pe, kernels::find_plain(&gpu.device, level_puts::KERNEL))?;
-        let halo = self.depth * row_bytes::<f64>(finest);
+        let halo = DEPTH_ON_GPUS * row_bytes::<f64>(finest);
         let whole = coarser.into_iter().find(|level| !level.spread);
         let gathered = whole.map_or(0, |level| level.y.len * row_bytes::<T>(level));
         let made = LevelPuts::new(pe, gpu, kernel, [halo, gathered]);
         if gpu.strategy == Strategy::DevicePut {
             self.puts = Some(made?);
-            return Ok(());
+        } else {
+            let mut choice = Choice::default();
+            self.puts = choice.prefer(pe, Strategy::DevicePut, made)?;
+            self.declined = choice.declined;
         }
-        let mut choice = Choice::default();
-        self.puts = choice.prefer(pe, Strategy::DevicePut, made)?;
-        self.declined = choice.declined;
+        self.reached = Some(gpu.device);
         Ok(())
+    }
+
+    fn leave_gpus(&mut self) {
+        (self.puts, self.declined, self.reached) = (None, Vec::new(), None);
+    }
+
+    /// Leaves the other GPUs if what used them has failed: PEs need not have exchanged as often as each other. Before what
+    /// it used is freed, because that waits for kernels of other PEs on the GPU, which may wait for this one.
+    pub(crate) fn leave_gpus_after<T, E>(&mut self, used: &Result<T, E>) {
+        if used.is_err() {
+            self.leave_gpus();
+        }
     }
 
     /// Collective: gives the buffers back.

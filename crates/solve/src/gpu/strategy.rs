@@ -6,7 +6,8 @@ use std::str::FromStr;
 /// How the sweeps of a solve on GPUs are launched, and how halos travel. The result does not depend on it.
 ///
 /// Methods with a residual put halos from kernels under `auto`, where that is possible, and `device-put`, and have them copied
-/// through the hosts under all others. All but `auto` deal small levels to PEs, too.
+/// through the hosts under all others. Under `auto` they deal levels of 2²¹ cells or more to the PEs, if the levels are made
+/// for the solve; else those of 2¹² or more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
     /// The fastest known for the problem and the number of PEs.

@@ -132,7 +132,9 @@ impl Solver<'_, Alone> {
             d,
             gpu,
         };
-        iterate(&mut steps, least, ended, options, observer)?;
+        let done = iterate(&mut steps, least, ended, options, observer);
+        steps.solver.rows.leave_gpus_after(&done);
+        done?;
         Ok(fetch(&steps.gpu, steps.u)?)
     }
 }

@@ -220,7 +220,9 @@ impl Solver<'_, Hierarchy<f32>> {
             keep: begun,
             gpu,
         };
-        iterate(&mut steps, begun, ended, options, observer)?;
+        let done = iterate(&mut steps, begun, ended, options, observer);
+        steps.solver.rows.leave_gpus_after(&done);
+        done?;
         Ok(fetch(&steps.gpu, steps.u)?)
     }
 

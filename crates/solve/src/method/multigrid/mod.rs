@@ -87,6 +87,7 @@ pub(crate) struct Outcome<F> {
 pub(crate) struct Solver<'a, L> {
     layout: Layout,
     levels: L,
+    // Before the GPU's memory, for the reason that stands at `leave_gpus_after`.
     rows: LevelRows<'a>,
     reduction: Reduction<'a>,
     totals: Totals,
@@ -325,10 +326,7 @@ impl<L: Levels> Solver<'_, L> {
         // A solve before may have failed in the middle of its cycles.
         self.gpu = None;
         let solved = L::solve(self, u, right_side.as_ref(), &mut ended, options, observer);
-        if solved.is_err() {
-            // PEs need not have exchanged as often as each other.
-            self.rows.puts = None;
-        }
+        self.rows.leave_gpus_after(&solved);
         solved?;
         ended.seconds = self.start.elapsed().as_secs_f64();
         self.leave_gpu(u)?;

@@ -128,7 +128,9 @@ impl Solver<'_, Alone> {
             q,
             gpu,
         };
-        iterate(&mut steps, ended, options, observer)?;
+        let done = iterate(&mut steps, ended, options, observer);
+        steps.solver.rows.leave_gpus_after(&done);
+        done?;
         Ok(fetch(&steps.gpu, steps.u)?)
     }
 }

@@ -56,6 +56,7 @@ pub(super) const DIAGONAL: f64 = 4.0;
 pub(super) struct Solver<'a, F, L> {
     problem: &'a Problem3d<F>,
     pub levels: L,
+    // Before the GPU's memory, for the reason that stands at `leave_gpus_after`.
     pub rows: LevelRows<'a>,
     /// Where cycles are made, if not here. It has the field then.
     pub gpu: Option<GpuBox>,

@@ -119,7 +119,9 @@ impl<'a, F: Real> Solver<'a, F, Alone> {
             parts: [Part::P],
             gpu,
         };
-        chebyshev::iterate(&mut steps, least, ended, options, observer)?;
+        let done = chebyshev::iterate(&mut steps, least, ended, options, observer);
+        steps.solver.rows.leave_gpus_after(&done);
+        done?;
         Ok(steps.fetch()?)
     }
 
@@ -148,7 +150,9 @@ impl<'a, F: Real> Solver<'a, F, Alone> {
             parts: [Part::R, Part::P],
             gpu,
         };
-        plain_gradients::iterate(&mut steps, ended, options, observer)?;
+        let done = plain_gradients::iterate(&mut steps, ended, options, observer);
+        steps.solver.rows.leave_gpus_after(&done);
+        done?;
         Ok(steps.fetch()?)
     }
 

@@ -40,7 +40,9 @@ impl<F: Real> Solver<'_, F, Hierarchy> {
             keep: begun,
             gpu,
         };
-        gradients::iterate(&mut steps, begun, ended, options, observer)?;
+        let done = gradients::iterate(&mut steps, begun, ended, options, observer);
+        steps.solver.rows.leave_gpus_after(&done);
+        done?;
         Ok(steps.fetch()?)
     }
 

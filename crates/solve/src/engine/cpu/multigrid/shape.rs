@@ -14,7 +14,8 @@ const FEWEST_CELLS: usize = 64 * 64;
 const FEWEST_CELLS_ON_GPUS: usize = 1 << 21;
 const _: () = assert!(FEWEST_ROWS >= HALO);
 
-/// Cells from which on levels are dealt to PEs. A strategy that says how rows of levels travel has them travel.
+/// Cells from which on levels are dealt to PEs. Where it is left to us how GPUs are used, smaller ones are not worth it; a
+/// strategy that was asked for has rows to move at any size.
 pub(crate) fn fewest_cells(gpu: Option<&Gpu>) -> usize {
     match gpu.map(|gpu| gpu.strategy) {
         Some(Strategy::Auto) => FEWEST_CELLS_ON_GPUS,

@@ -42,8 +42,10 @@ use crate::exchange::level_rows::LevelRows;
 use crate::field::band::Band;
 use crate::field::checkpoint::{self, CheckpointError, CheckpointKind, Identity, StepsState, mix};
 use crate::field::storage::Field;
+use crate::gpu::Gpu;
 use crate::gpu::choice::Choice;
 use crate::gpu::error::GpuError;
+use crate::gpu::strategy::Strategy;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
 use crate::method::options::{Cycles, First, Method, Options, OptionsError};
@@ -57,6 +59,19 @@ use crate::stop::norms::Totals;
 /// The intervals of eigenvalues of D⁻¹A that the relaxations damp, on the finest level and on the others.
 const FINEST_INTERVAL: [f64; 2] = [0.5, 2.0];
 const COARSE_INTERVAL: [f64; 2] = [0.35, 1.8];
+
+/// Cells from which on levels are dealt to PEs.
+const FEWEST_CELLS: usize = 64 * 64;
+const FEWEST_CELLS_ON_GPUS: usize = 1 << 21;
+
+/// Those where `gpu` makes the steps. Where it is left to us how GPUs are used, smaller levels are not worth it; a strategy
+/// that was asked for has rows to move at any size.
+fn fewest_cells(gpu: Option<&Gpu>) -> usize {
+    match gpu.map(|gpu| gpu.strategy) {
+        Some(Strategy::Auto) => FEWEST_CELLS_ON_GPUS,
+        _ => FEWEST_CELLS,
+    }
+}
 
 /// How a solve by cycles ended.
 pub(crate) struct Outcome<F> {

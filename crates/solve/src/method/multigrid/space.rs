@@ -14,11 +14,11 @@ use super::gradients::Gradients;
 use super::held::{HeldRows, Line as HeldLine};
 use super::space_load::{self, first_bad};
 use super::steps::{Ended, Holder, raised};
-use super::{Outcome, incompatible};
+use super::{Outcome, fewest_cells, incompatible};
 use crate::element::Real;
 use crate::engine::cpu::multigrid::finest::End;
 use crate::engine::cpu::multigrid::hierarchy::{SetUpError, Smoothing};
-use crate::engine::cpu::multigrid::shape::{Shape, fewest_cells};
+use crate::engine::cpu::multigrid::shape::Shape;
 use crate::engine::cpu::multigrid::space::hierarchy::{
     Hierarchy, coarser_shapes, finest_shape, is_singular,
 };

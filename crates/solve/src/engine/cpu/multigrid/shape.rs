@@ -2,26 +2,12 @@
 
 use std::ops::Range;
 
-use crate::gpu::Gpu;
-use crate::gpu::strategy::Strategy;
-
 /// Rows (and columns) around its own that a PE stores on every level.
 pub(crate) const HALO: usize = 13;
-/// A level is dealt to the PEs if each has so many rows of it, and all have [`fewest_cells`]; else every PE computes
-/// all of it, which costs less than telling each other about it.
+/// A level is dealt to the PEs if each has so many rows of it, and all have a number of cells that depends on who computes;
+/// else every PE computes all of it, which costs less than telling each other about it.
 const FEWEST_ROWS: usize = 13;
-const FEWEST_CELLS: usize = 64 * 64;
-const FEWEST_CELLS_ON_GPUS: usize = 1 << 21;
 const _: () = assert!(FEWEST_ROWS >= HALO);
-
-/// Cells from which on levels are dealt to PEs. Where it is left to us how GPUs are used, smaller ones are not worth it; a
-/// strategy that was asked for has rows to move at any size.
-pub(crate) fn fewest_cells(gpu: Option<&Gpu>) -> usize {
-    match gpu.map(|gpu| gpu.strategy) {
-        Some(Strategy::Auto) => FEWEST_CELLS_ON_GPUS,
-        _ => FEWEST_CELLS,
-    }
-}
 
 /// One direction of a level: `len` points, which wrap around or not.
 ///

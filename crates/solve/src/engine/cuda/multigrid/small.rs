@@ -69,10 +69,8 @@ impl Small {
             true => (0..of_block).find(of_grid).unwrap_or(of_block),
             false => of_block,
         };
-        let (kernel, shared_bytes) = (
-            kernels::find_plain(&gpu.device, KERNEL)?,
-            bytes(of_block, levels.len() - from) as u32,
-        );
+        let kernel = kernels::find_plain(&gpu.device, KERNEL)?;
+        let shared_bytes = bytes(of_block, levels.len() - from) as u32;
         let launch = Launch::new(&kernel)
             .block(SMALL_THREADS as u32)
             .shared(shared_bytes);

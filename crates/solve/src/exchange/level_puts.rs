@@ -5,11 +5,12 @@
 use std::ops::Range;
 
 use bytemuck::Zeroable;
-use crosswarp_cuda::{ByValue, DeviceSym, DeviceWorld, Function, Launch, Stream};
+use crosswarp_cuda::{ByValue, Device, DeviceSym, DeviceWorld, Function, Launch, Stream};
 use crosswarp_shmem::Pe;
 
 use crate::engine::cpu::multigrid::shape::Shape;
 use crate::gpu::Gpu;
+use crate::gpu::choice::Declined;
 use crate::gpu::error::GpuError;
 use crate::gpu::level_arguments::{LEVEL_EXCHANGE_THREADS, LevelEdge, LevelExchange, MOST_EDGES};
 use crate::pes::agree::{all_ready, least};
@@ -28,6 +29,27 @@ const MOST_ON_GPU: usize = 8;
 const ABOVE: usize = 0;
 const BELOW: usize = 1;
 const GATHERED: usize = 2;
+
+/// How rows of levels on GPUs travel: by puts, or as on CPUs.
+#[derive(Default)]
+pub(crate) struct OnGpus<'p> {
+    /// Where GPUs reach each other.
+    pub puts: Option<LevelPuts<'p>>,
+    /// Why not, where they do not.
+    pub declined: Vec<Declined>,
+    /// The GPU for which either was found.
+    pub reached: Option<Device>,
+}
+
+impl OnGpus<'_> {
+    /// Leaves the other GPUs if what used them has failed: PEs need not have exchanged as often as each other. Before what
+    /// it used is freed, because that waits for kernels of other PEs on the GPU, which may wait for this one.
+    pub(crate) fn leave_after<T, E>(&mut self, used: &Result<T, E>) {
+        if used.is_err() {
+            *self = OnGpus::default();
+        }
+    }
+}
 
 /// Rows that lie together in a GPU's memory.
 #[derive(Clone, Copy, Debug)]

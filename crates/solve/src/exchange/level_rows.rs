@@ -7,22 +7,13 @@
 //! twice and another not at all.
 
 use bytemuck::Pod;
-use crosswarp_cuda::Device;
 use crosswarp_shmem::{Cmp, Pe, SignalOp, Sym};
 
 use crate::element::Real;
 use crate::engine::cpu::multigrid::row_table::RowTable;
 use crate::engine::cpu::multigrid::shape::{HALO, Shape};
-use crate::engine::cuda::kernels;
-use crate::engine::cuda::multigrid::storage::row_bytes;
-use crate::exchange::level_puts::{self, LevelPuts};
+use crate::exchange::level_puts::OnGpus;
 use crate::field::storage::Field;
-use crate::gpu::Gpu;
-use crate::gpu::choice::{Choice, Declined};
-use crate::gpu::error::GpuError;
-use crate::gpu::level_arguments::{MOST_RELAXATIONS, MOST_STEPS};
-use crate::gpu::strategy::Strategy;
-use crate::pes::agree::{all_ready, least};
 use crate::pes::error::PeError;
 
 /// Buffers and signals, in the symmetric heap.
@@ -35,17 +26,9 @@ pub(crate) struct LevelRows<'p> {
     gather_signals: Sym<u64>,
     gather_number: u64,
     packed: Vec<u32>,
-    /// The GPU for which `puts` was made, or declined.
-    reached: Option<Device>,
-    /// Between GPUs, where these reach each other.
-    pub puts: Option<LevelPuts<'p>>,
-    /// Why not, if they do not.
-    pub declined: Vec<Declined>,
+    /// Where levels are on GPUs.
+    pub gpus: OnGpus<'p>,
 }
-
-/// Rows of the deepest halo of levels on GPUs: of a launch of passes, or of a right side.
-const DEPTH_ON_GPUS: usize = MOST_STEPS + 2;
-const _: () = assert!(DEPTH_ON_GPUS >= MOST_RELAXATIONS + 2);
 
 /// 32-bit words of `count` elements.
 fn words<T>(count: usize) -> usize {
@@ -86,61 +69,12 @@ impl<'p> LevelRows<'p> {
             gather_signals: pe.alloc_zeroed(pe.n_pes())?,
             gather_number: 0,
             packed: Vec::new(),
-            reached: None,
-            puts: None,
-            declined: Vec::new(),
+            gpus: OnGpus::default(),
         })
     }
 
-    /// From now on rows of the levels `finest` and `coarser` on GPUs travel between these, if they can; fields of `coarser`
-    /// are of `T`. Collective.
-    ///
-    /// Errors: on every PE. That they can not is one only if the strategy is to put.
-    pub(crate) fn reach_gpus<'s, T: Real>(
-        &mut self,
-        gpu: &Gpu,
-        finest: &Shape,
-        coarser: impl IntoIterator<Item = &'s Shape>,
-    ) -> Result<(), GpuError> {
-        let pe = self.pe;
-        let may_put = matches!(gpu.strategy, Strategy::Auto | Strategy::DevicePut);
-        if !finest.spread || !may_put {
-            self.leave_gpus();
-            return Ok(());
-        }
-        let known = self.puts.is_some() || gpu.strategy == Strategy::Auto;
-        let there = known && self.reached == Some(gpu.device);
-        if least(pe, there.into())? == 1 {
-            return Ok(());
-        }
-        self.leave_gpus();
-        // Found first: what fails on one PE alone must not be taken for what no PE can have.
-        let kernel = all_ready(pe, kernels::find_plain(&gpu.device, level_puts::KERNEL))?;
-        let halo = DEPTH_ON_GPUS * row_bytes::<f64>(finest);
-        let whole = coarser.into_iter().find(|level| !level.spread);
-        let gathered = whole.map_or(0, |level| level.y.len * row_bytes::<T>(level));
-        let made = LevelPuts::new(pe, gpu, kernel, [halo, gathered]);
-        if gpu.strategy == Strategy::DevicePut {
-            self.puts = Some(made?);
-        } else {
-            let mut choice = Choice::default();
-            self.puts = choice.prefer(pe, Strategy::DevicePut, made)?;
-            self.declined = choice.declined;
-        }
-        self.reached = Some(gpu.device);
-        Ok(())
-    }
-
-    fn leave_gpus(&mut self) {
-        (self.puts, self.declined, self.reached) = (None, Vec::new(), None);
-    }
-
-    /// Leaves the other GPUs if what used them has failed: PEs need not have exchanged as often as each other. Before what
-    /// it used is freed, because that waits for kernels of other PEs on the GPU, which may wait for this one.
-    pub(crate) fn leave_gpus_after<T, E>(&mut self, used: &Result<T, E>) {
-        if used.is_err() {
-            self.leave_gpus();
-        }
+    pub(crate) fn pe(&self) -> &'p Pe {
+        self.pe
     }
 
     /// Collective: gives the buffers back.

@@ -2,6 +2,7 @@
 
 use super::{Ended, Levels, Solver};
 use crate::engine::cpu::multigrid::finest_level::FinestLevel;
+use crate::engine::cuda::multigrid::exchange;
 use crate::engine::cuda::multigrid::steps::{Part, PlaneSteps};
 use crate::field::storage::Field;
 use crate::method::error::SolveError;
@@ -53,7 +54,7 @@ impl Solver<'_, Alone> {
         let Some(gpu) = &options.gpu else {
             return Ok(None);
         };
-        self.rows.reach_gpus::<f64>(gpu, &self.layout.shape, [])?;
+        exchange::reach::<f64>(&mut self.rows, gpu, &self.layout.shape, [])?;
         let made = PlaneSteps::plane(gpu, self.equations(), u, right_side, self.layout.first[1]);
         let made = made.and_then(|steps| {
             for (part, field) in others {

@@ -133,7 +133,7 @@ impl Solver<'_, Alone> {
             gpu,
         };
         let done = iterate(&mut steps, least, ended, options, observer);
-        steps.solver.rows.leave_gpus_after(&done);
+        steps.solver.rows.gpus.leave_after(&done);
         done?;
         Ok(fetch(&steps.gpu, steps.u)?)
     }

@@ -221,7 +221,7 @@ impl Solver<'_, Hierarchy<f32>> {
             gpu,
         };
         let done = iterate(&mut steps, begun, ended, options, observer);
-        steps.solver.rows.leave_gpus_after(&done);
+        steps.solver.rows.gpus.leave_after(&done);
         done?;
         Ok(fetch(&steps.gpu, steps.u)?)
     }

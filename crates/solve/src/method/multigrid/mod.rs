@@ -37,6 +37,7 @@ use crate::engine::cpu::multigrid::finest_level::FinestLevel;
 use crate::engine::cpu::multigrid::hierarchy::Hierarchy;
 use crate::engine::cpu::multigrid::sums::LeafSums;
 use crate::engine::cuda::multigrid::GpuCycles;
+use crate::engine::cuda::multigrid::exchange;
 use crate::exchange::level_puts::LevelPuts;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::band::Band;
@@ -102,7 +103,7 @@ pub(crate) struct Outcome<F> {
 pub(crate) struct Solver<'a, L> {
     layout: Layout,
     levels: L,
-    // Before the GPU's memory, for the reason that stands at `leave_gpus_after`.
+    // Before the GPU's memory, for the reason that stands at `OnGpus::leave_after`.
     rows: LevelRows<'a>,
     reduction: Reduction<'a>,
     totals: Totals,
@@ -341,7 +342,7 @@ impl<L: Levels> Solver<'_, L> {
         // A solve before may have failed in the middle of its cycles.
         self.gpu = None;
         let solved = L::solve(self, u, right_side.as_ref(), &mut ended, options, observer);
-        self.rows.leave_gpus_after(&solved);
+        self.rows.gpus.leave_after(&solved);
         solved?;
         ended.seconds = self.start.elapsed().as_secs_f64();
         self.leave_gpu(u)?;
@@ -526,10 +527,9 @@ impl Solver<'_, Hierarchy<f32>> {
         if let Some(gpu) = &options.gpu {
             let coarser = self.levels.levels.iter();
             let shapes = coarser.map(|level| &level.operator.shape);
-            self.rows
-                .reach_gpus::<f32>(gpu, &self.layout.shape, shapes)?;
+            exchange::reach::<f32>(&mut self.rows, gpu, &self.layout.shape, shapes)?;
             // Blocks that wait for each other may not take the room of kernels that others wait for.
-            let puts = self.rows.puts.as_ref();
+            let puts = self.rows.gpus.puts.as_ref();
             let whole_gpu = puts.is_none_or(LevelPuts::is_alone);
             let (row, full) = (self.layout.first[1], *first == First::Full);
             let made = GpuCycles::new(gpu, &self.levels, u, right_side, row, full, whole_gpu);

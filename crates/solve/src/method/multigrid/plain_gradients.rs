@@ -129,7 +129,7 @@ impl Solver<'_, Alone> {
             gpu,
         };
         let done = iterate(&mut steps, ended, options, observer);
-        steps.solver.rows.leave_gpus_after(&done);
+        steps.solver.rows.gpus.leave_after(&done);
         done?;
         Ok(fetch(&steps.gpu, steps.u)?)
     }

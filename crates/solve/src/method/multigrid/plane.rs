@@ -328,7 +328,7 @@ impl<'p, L: Levels> Plane<'p, L> {
             checkpoint_failure: ended.checkpoint_failure,
             gradients_from: ended.gradients_from,
             choice: ended.on_gpu.then(|| Choice {
-                declined: solver.rows.declined.clone(),
+                declined: solver.rows.gpus.declined.clone(),
                 ..Choice::of_levels(levels)
             }),
             seconds: ended.seconds,

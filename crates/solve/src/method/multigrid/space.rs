@@ -26,6 +26,7 @@ use crate::engine::cpu::multigrid::space::level::{DEPTH, Level};
 use crate::engine::cpu::multigrid::space::line::Line;
 use crate::engine::cpu::multigrid::space::points::Points;
 use crate::engine::cpu::multigrid::sums::LeafSums;
+use crate::engine::cuda::multigrid::exchange;
 use crate::engine::cuda::multigrid::space::GpuBox;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::band::Band;
@@ -56,7 +57,7 @@ pub(super) const DIAGONAL: f64 = 4.0;
 pub(super) struct Solver<'a, F, L> {
     problem: &'a Problem3d<F>,
     pub levels: L,
-    // Before the GPU's memory, for the reason that stands at `leave_gpus_after`.
+    // Before the GPU's memory, for the reason that stands at `OnGpus::leave_after`.
     pub rows: LevelRows<'a>,
     /// Where cycles are made, if not here. It has the field then.
     pub gpu: Option<GpuBox>,
@@ -194,7 +195,7 @@ impl Levels for Hierarchy {
             let levels = solver.levels.levels.iter();
             let mut shapes = levels.map(|level| &level.operator.shape);
             let finest = shapes.next().expect("there is a level");
-            solver.rows.reach_gpus::<f64>(gpu, finest, shapes)?;
+            exchange::reach::<f64>(&mut solver.rows, gpu, finest, shapes)?;
             let made = GpuBox::new(gpu, &solver.levels);
             solver.gpu = Some(all_ready_by(&solver.reduction, made)?);
             ended.on_gpu = true;
@@ -371,7 +372,7 @@ pub(super) fn run_by<F: Real, L: Levels>(
         }
         Err(_) => None,
     };
-    let declined = solver.rows.declined.clone();
+    let declined = solver.rows.gpus.declined.clone();
     solver.rows.free()?;
     solver.reduction.free()?;
     // The same on every PE.

@@ -12,6 +12,7 @@ use crate::engine::cpu::multigrid::space::finest_level::{DEPTH, Workspace, alone
 use crate::engine::cpu::multigrid::space::level::Level;
 use crate::engine::cpu::multigrid::space::line::Line;
 use crate::engine::cpu::multigrid::sums::LeafSums;
+use crate::engine::cuda::multigrid::exchange;
 use crate::engine::cuda::multigrid::space::steps::BoxSteps;
 use crate::engine::cuda::multigrid::steps::Part;
 use crate::field::band::Band;
@@ -120,7 +121,7 @@ impl<'a, F: Real> Solver<'a, F, Alone> {
             gpu,
         };
         let done = chebyshev::iterate(&mut steps, least, ended, options, observer);
-        steps.solver.rows.leave_gpus_after(&done);
+        steps.solver.rows.gpus.leave_after(&done);
         done?;
         Ok(steps.fetch()?)
     }
@@ -151,7 +152,7 @@ impl<'a, F: Real> Solver<'a, F, Alone> {
             gpu,
         };
         let done = plain_gradients::iterate(&mut steps, ended, options, observer);
-        steps.solver.rows.leave_gpus_after(&done);
+        steps.solver.rows.gpus.leave_after(&done);
         done?;
         Ok(steps.fetch()?)
     }
@@ -166,7 +167,7 @@ impl<'a, F: Real> Solver<'a, F, Alone> {
             return Ok(None);
         };
         let shape = &self.levels.top.operator.shape;
-        self.rows.reach_gpus::<f64>(gpu, shape, [])?;
+        exchange::reach::<f64>(&mut self.rows, gpu, shape, [])?;
         let made = BoxSteps::of_box(gpu, &self.levels.top).and_then(|steps| {
             for (part, field) in others {
                 steps.load(part, field)?;

@@ -41,7 +41,7 @@ impl<F: Real> Solver<'_, F, Hierarchy> {
             gpu,
         };
         let done = gradients::iterate(&mut steps, begun, ended, options, observer);
-        steps.solver.rows.leave_gpus_after(&done);
+        steps.solver.rows.gpus.leave_after(&done);
         done?;
         Ok(steps.fetch()?)
     }

@@ -6,10 +6,17 @@ use std::ops::Range;
 use bytemuck::Pod;
 use crosswarp_cuda::Stream;
 
-use super::storage::DeviceField;
+use super::storage::{DeviceField, row_bytes};
 use crate::engine::cpu::multigrid::shape::Shape;
+use crate::engine::cuda::kernels;
+use crate::exchange::level_puts::{self, LevelPuts, OnGpus};
 use crate::exchange::level_rows::{LevelRows, Rows};
+use crate::gpu::Gpu;
+use crate::gpu::choice::Choice;
 use crate::gpu::error::GpuError;
+use crate::gpu::level_arguments::{MOST_RELAXATIONS, MOST_STEPS};
+use crate::gpu::strategy::Strategy;
+use crate::pes::agree::{all_ready, least};
 
 /// Rows on their way between a GPU and other PEs.
 struct Staged<T> {
@@ -84,6 +91,49 @@ impl<T: Pod> Rows for Staged<T> {
     }
 }
 
+/// Rows of the deepest halo: of a launch of passes, or of a right side.
+const DEPTH: usize = MOST_STEPS + 2;
+const _: () = assert!(DEPTH >= MOST_RELAXATIONS + 2);
+
+/// From now on rows of the levels `finest` and `coarser` travel between GPUs, if they can; fields of `coarser` are of `T`.
+/// Collective.
+///
+/// Errors: on every PE. That they can not is one only if the strategy is to put.
+pub(crate) fn reach<'s, T>(
+    rows: &mut LevelRows<'_>,
+    gpu: &Gpu,
+    finest: &Shape,
+    coarser: impl IntoIterator<Item = &'s Shape>,
+) -> Result<(), GpuError> {
+    let (pe, gpus) = (rows.pe(), &mut rows.gpus);
+    let may_put = matches!(gpu.strategy, Strategy::Auto | Strategy::DevicePut);
+    if !finest.spread || !may_put {
+        *gpus = OnGpus::default();
+        return Ok(());
+    }
+    let known = gpus.puts.is_some() || gpu.strategy == Strategy::Auto;
+    let there = known && gpus.reached == Some(gpu.device);
+    if least(pe, there.into())? == 1 {
+        return Ok(());
+    }
+    *gpus = OnGpus::default();
+    // Found first: what fails on one PE alone must not be taken for what no PE can have.
+    let kernel = all_ready(pe, kernels::find_plain(&gpu.device, level_puts::KERNEL))?;
+    let halo = DEPTH * row_bytes::<f64>(finest);
+    let whole = coarser.into_iter().find(|level| !level.spread);
+    let gathered = whole.map_or(0, |level| level.y.len * row_bytes::<T>(level));
+    let made = LevelPuts::new(pe, gpu, kernel, [halo, gathered]);
+    if gpu.strategy == Strategy::DevicePut {
+        gpus.puts = Some(made?);
+    } else {
+        let mut choice = Choice::default();
+        gpus.puts = choice.prefer(pe, Strategy::DevicePut, made)?;
+        gpus.declined = choice.declined;
+    }
+    gpus.reached = Some(gpu.device);
+    Ok(())
+}
+
 /// Makes the `depth` rows around the own ones what they are where they are computed. Collective if the level is spread.
 pub(super) fn halo<T: Pod>(
     stream: &Stream,
@@ -95,7 +145,7 @@ pub(super) fn halo<T: Pod>(
     if !shape.spread {
         return Ok(());
     }
-    if let Some(puts) = &mut rows.puts {
+    if let Some(puts) = &mut rows.gpus.puts {
         return puts.halo(stream, shape, depth, |rows| field.stretch(rows));
     }
     let (own, deep) = (shape.own(), depth as isize);
@@ -112,7 +162,7 @@ pub(super) fn gather<T: Pod>(
     shape: &Shape,
     field: &DeviceField<T>,
 ) -> Result<(), GpuError> {
-    if let Some(puts) = &mut rows.puts {
+    if let Some(puts) = &mut rows.gpus.puts {
         return puts.gather(stream, shape, |rows| field.stretch(rows));
     }
     let own = shape.cuts[shape.me] as isize..shape.cuts[shape.me + 1] as isize;
@@ -125,7 +175,7 @@ pub(super) fn gather<T: Pod>(
 ///
 /// Errors: also if a wait for rows of another PE was given up.
 pub(super) fn synchronize(stream: &Stream, rows: &mut LevelRows<'_>) -> Result<(), GpuError> {
-    match &mut rows.puts {
+    match &mut rows.gpus.puts {
         Some(puts) => puts.synchronize(stream),
         None => Ok(stream.synchronize()?),
     }

@@ -7,12 +7,12 @@
 #![allow(unsafe_code)] // Launches of kernels.
 
 mod equations;
-mod exchange;
+pub(crate) mod exchange;
 mod level;
 mod small;
 pub(crate) mod space;
 pub(crate) mod steps;
-pub(crate) mod storage;
+mod storage;
 mod sums;
 
 use std::ops::Range;

@@ -154,7 +154,7 @@ pub(super) fn pitch_of(nx: usize) -> usize {
 }
 
 /// Bytes from one row of a field on `level` to the next.
-pub(crate) fn row_bytes<T>(level: &Shape) -> usize {
+pub(super) fn row_bytes<T>(level: &Shape) -> usize {
     pitch_of(level.x.len) * size_of::<T>()
 }
 

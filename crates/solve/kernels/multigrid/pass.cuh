@@ -48,8 +48,8 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
     // Calm rows are made so many at a time, so that the compiler knows where each is kept: a multiple of `ring`.
     constexpr int unrolled = 4;
     // Per step a row and a column on both sides are spent, and for the residual and the next level's right side another
-    // one each.
-    constexpr int margin = steps + 2, side = (margin + 1) / 2 * 2;
+    // one each. Strips begin where a sector of 32 bytes does: copies beside one move twice the sectors.
+    constexpr int sector = 32 / int(sizeof(F)), margin = steps + 2, side = (margin + sector - 1) / sector * sector;
     auto& evens = rows.evens;
     auto& odds = rows.odds;
     auto& even_residuals = rows.even_residuals;
@@ -182,9 +182,9 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
         held.load(g, calm_row, min(max(column, 0), g.nx - 1));
         transfer_of_pair held_transfer;
         held_transfer.load(transfer, calm_row >> 1, coarse_column);
-        // In shared memory are this row of the field and the next two, and of the right side the rows from what the last
-        // step needs to what the first one does two rows ahead. Rows that are not stored are not asked for.
-        constexpr int early = 2;
+        // In shared memory are this row of the field and the next three, and of the right side the rows from what the last
+        // step needs to what the first one does three rows ahead. Rows that are not stored are not asked for.
+        constexpr int early = 3;
         static_assert(early + steps * lag < 8, "rows of the right side");
         auto address = [&](const F* array, int row) { return array + (row * g.pitch + nearest); };
         const int stored_end = min(bottom, g.ny);
@@ -239,17 +239,12 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
                 // The place of a row so many behind: what the compiler knows.
                 auto slot = [&](int behind) { return (r - behind) & (ring - 1); };
                 next_row();
-                // So many rows more ahead memory is asked for, to be in the L2 cache by then.
-                constexpr int far = 6;
-                const bool asks = now + r + early + far < stored_end;
                 if (reads) {
                     ask(&rows.fields[(r + early) & 3][threadIdx.x], field_from, now + r + early);
-                    if (asks) prefetch(field_from + far * g.pitch);
                     field_from += g.pitch;
                 }
                 if (g.right_side) {
                     ask(right_side_at(r + early - lag), b_from, now + r + early - lag);
-                    if (asks) prefetch(b_from + far * g.pitch);
                     b_from += g.pitch;
                 }
                 copy_commit();
@@ -261,7 +256,12 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
                             coarse_here = coarse_under;
                             coarse_under = coarse_next;
                             coarse_next = coarse_at(((now + r) >> 1) + 2);
-                            if (asks) prefetch(g.correction + ((now + r + far) >> 1) * g.coarse_pitch + coarse_column);
+                            // To be in the L2 cache when it is asked for. Of rows that are copied, which are larger,
+                            // asking twice costs more than it saves.
+                            constexpr int far = 6;
+                            if (now + r + early + far < stored_end) {
+                                prefetch(g.correction + ((now + r + far) >> 1) * g.coarse_pitch + coarse_column);
+                            }
                         }
                         const pair base = value;
                         value = held.corrected(g, value, held_transfer.prolong(coarse_here, coarse_under, r));

@@ -18,7 +18,10 @@ use crate::gpu::level_arguments::{
 };
 
 /// Waves of blocks at most.
-const MOST_WAVES: usize = 6;
+const MOST_WAVES: usize = 3;
+
+/// What memory is read in, in bytes.
+const SECTOR: usize = 32;
 
 /// A level's field, before and after a pass, and what its kernels are told.
 pub(super) struct DeviceLevel<T: Real> {
@@ -269,7 +272,8 @@ impl<T: Real> DeviceLevel<T> {
             let mut omega = [0.0; MOST_STEPS];
             omega[..steps].copy_from_slice(&left[..steps]);
             // As `pass.cuh` has it.
-            let width = 2 * PASS_THREADS - 2 * (steps + 2).next_multiple_of(2);
+            let side = (steps + 2).next_multiple_of(SECTOR / size_of::<T>());
+            let width = 2 * PASS_THREADS - 2 * side;
             let strips = (self.arguments.nx as usize).div_ceil(width);
             let height = self.rows_of_a_block(strips, steps, *resident);
             if start == START_FIELD || start == START_CORRECTED {
@@ -348,9 +352,11 @@ impl<T: Real> DeviceLevel<T> {
         };
         // Rows before and behind, and what the last step is behind the first.
         let beyond = 4 * (steps + 2);
+        // Twice the rows. Strips at the sides take longer, by half or so, and begin first: with several waves others go on
+        // meanwhile.
         let cost = |&waves: &usize| {
             let blocks = strips * ny.div_ceil(rows_in(waves));
-            blocks.div_ceil(resident) * (rows_in(waves) + beyond)
+            (2 * blocks.div_ceil(resident) + 1) * (rows_in(waves) + beyond)
         };
         rows_in((1..=MOST_WAVES).min_by_key(cost).unwrap_or(1))
     }

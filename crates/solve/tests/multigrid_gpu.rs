@@ -362,7 +362,9 @@ fn too_many_pes_on_a_gpu_are_told_so() {
     let Some(gpu) = gpu("too_many_pes_on_a_gpu_are_told_so") else {
         return;
     };
+    // The heaps of 33 PEs of one process take more addresses than there are.
     let devices = Device::all().unwrap();
+    let devices = &devices[..devices.len().min(2)];
     let problem = noisy::<f64>(300, 600 * devices.len());
     let _alone = alone();
     let ends = spmd(8 * devices.len() + 1, |pe| {

@@ -7,6 +7,12 @@ namespace crosswarp {
 
 // Threads of a block of a pass.
 constexpr int level_pass_threads = 128;
+// Threads of a block of a pass by tiles,
+constexpr int level_tile_threads = 256;
+// columns of a tile,
+constexpr int level_tile_wide = 64;
+// and rows of a thread.
+constexpr int level_tile_rows = 8;
 // Threads of a block of other kernels.
 constexpr int level_threads = 256;
 // Threads of a block where each has a column of some rows: few, so that few lie beyond the last column.

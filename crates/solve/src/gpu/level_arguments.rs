@@ -13,6 +13,12 @@ namespace crosswarp {
     numbers {
         /// Threads of a block of a pass.
         pub(crate) PASS_THREADS: usize = "level_pass_threads": "int" = 128;
+        /// Threads of a block of a pass by tiles,
+        pub(crate) TILE_THREADS: usize = "level_tile_threads": "int" = 256;
+        /// columns of a tile,
+        pub(crate) TILE_WIDE: usize = "level_tile_wide": "int" = 64;
+        /// and rows of a thread.
+        pub(crate) TILE_ROWS: usize = "level_tile_rows": "int" = 8;
         /// Threads of a block of other kernels.
         pub(crate) LEVEL_THREADS: usize = "level_threads": "int" = 256;
         /// Threads of a block where each has a column of some rows: few, so that few lie beyond the last column.

@@ -18,7 +18,7 @@ use crate::gpu::box_arguments::{
 };
 use crate::gpu::level_arguments::{
     self, COLUMN_THREADS, LEVEL_EXCHANGE_THREADS, LEVEL_THREADS, PASS_THREADS, SMALL_SHARED,
-    SMALL_THREADS,
+    SMALL_THREADS, TILE_THREADS,
 };
 
 /// Header `name` of `kernels/`.
@@ -65,6 +65,7 @@ const LEVEL_HEADERS: &[(&str, &str)] = &[
     header!("multigrid/pass.cuh"),
     header!("multigrid/pass_kinds.cuh"),
     header!("multigrid/small_levels.cuh"),
+    header!("multigrid/tile.cuh"),
     header!("multigrid/transfer.cuh"),
 ];
 
@@ -185,6 +186,13 @@ macro_rules! coarse {
             "CROSSWARP_LEVEL_PASS" $kernel concat!("float, cw::nine_point, ", $steps, $of), PASS_THREADS,
             level_pass_shared($steps, true, size_of::<f32>())
         )
+    };
+}
+
+/// The same by tiles.
+macro_rules! tile {
+    ($kernel:literal, $of:literal) => {
+        kernel!(LEVEL_HEADERS, "multigrid" "tile.cuh": "CROSSWARP_LEVEL_TILE" $kernel $of, TILE_THREADS, 0)
     };
 }
 
@@ -330,13 +338,16 @@ pub const KERNELS: &[Source<'static>] = &[
     coarse!("coarse_down_2", 2, ", cw::as_known<cw::start_zero, -1, true>"),
     coarse!("coarse_up_2", 2, ", cw::as_known<cw::start_corrected, -1, false>"),
     coarse!("coarse_begun_2", 2, ", cw::as_known<cw::start_correction, -1, true>"),
+    tile!("tile_down_2", "cw::start_zero, true"),
+    tile!("tile_up_2", "cw::start_corrected, false"),
+    tile!("tile_begun_2", "cw::start_correction, true"),
     file!(
         LEVEL_HEADERS, "multigrid/levels.cu",
         "level_restrict_right_side": LEVEL_THREADS, "level_square": LEVEL_THREADS,
         "level_add_leaves": LEVEL_THREADS, "level_publish_sum": LEVEL_THREADS
     ),
     // Relaxations; whether a residual follows. Without relaxations the field is measured, and down.
-    box_pass!("box_0", 13 + 0, 0, true, ", cw::as_known<cw::start_field, 0, true>"),
+    box_pass!("box_0", 9 + 0, 0, true, ", cw::as_known<cw::start_field, 0, true>"),
     box_pass!("box_1", 10 + 2, 1, true, ""),
     box_pass!("box_2", 10 + 2, 2, true, ""),
     // Two relaxations from zero, and down; the correction, and two; two that measure what they find, and down.

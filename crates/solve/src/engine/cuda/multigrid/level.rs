@@ -14,7 +14,8 @@ use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
 use crate::gpu::error::GpuError;
 use crate::gpu::level_arguments::{
-    LevelPass, MOST_STEPS, PASS_THREADS, START_CORRECTED, START_CORRECTION, START_FIELD, START_ZERO,
+    LevelPass, MOST_STEPS, PASS_THREADS, START_CORRECTED, START_CORRECTION, START_FIELD,
+    START_ZERO, TILE_ROWS, TILE_THREADS, TILE_WIDE,
 };
 
 /// Waves of blocks at most.
@@ -38,17 +39,41 @@ pub(super) struct DeviceLevel<T: Real> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct PassKernel {
     pub name: &'static str,
+    blocks: Blocks,
     /// Relaxations of a launch.
     steps: usize,
     /// What it is made for, if not for all.
     only: Option<Known>,
 }
 
+/// How the blocks of a kernel share a level.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Blocks {
+    /// Each goes down the rows of some columns: see `pass.cuh`.
+    Strips,
+    /// Each has some rows of some columns: see `tile.cuh`.
+    Tiles,
+}
+
 /// What the compiler was told of a kernel: where it begins, what it measures, whether it restricts.
 type Known = (i32, Option<usize>, bool);
 
 const fn pass(name: &'static str, steps: usize, only: Option<Known>) -> PassKernel {
-    PassKernel { name, steps, only }
+    PassKernel {
+        name,
+        blocks: Blocks::Strips,
+        steps,
+        only,
+    }
+}
+
+const fn tiles(name: &'static str, only: Known) -> PassKernel {
+    PassKernel {
+        name,
+        blocks: Blocks::Tiles,
+        steps: 2,
+        only: Some(only),
+    }
 }
 
 const BETWEEN: Known = (START_CORRECTED, Some(2), true);
@@ -83,6 +108,16 @@ const COARSE: [PassKernel; 5] = [
     pass("coarse_2", 2, None),
     pass("coarse_1", 1, None),
 ];
+
+/// Those of them that make the same by tiles.
+const TILES: [PassKernel; 3] = [
+    tiles("tile_down_2", DOWN),
+    tiles("tile_up_2", UP),
+    tiles("tile_begun_2", BEGUN_COARSE),
+];
+
+/// Most cells of a PE's part of a level that tiles are faster for: of strips few rows each would be left.
+const MOST_CELLS_OF_TILES: usize = 5 << 20;
 
 /// The first of `kernels` that can begin a pass with `left` relaxations. What is measured before the first one of a
 /// launch could be measured after the last of the one before.
@@ -137,6 +172,18 @@ pub(super) fn coarse_kernels(smoothing: &Smoothing, full: bool) -> Vec<PassKerne
     launched(&COARSE, &passes[..if full { 3 } else { 2 }])
 }
 
+/// What takes the place of `kernels` on a level of this shape.
+pub(super) fn fitting(kernels: &[PassKernel], shape: &Shape) -> Vec<PassKernel> {
+    if shape.own().len() * shape.x.len > MOST_CELLS_OF_TILES {
+        return kernels.to_vec();
+    }
+    let by_tiles = |kernel: &PassKernel| {
+        let same = |tiles: &&PassKernel| (tiles.steps, tiles.only) == (kernel.steps, kernel.only);
+        *TILES.iter().find(same).unwrap_or(kernel)
+    };
+    kernels.iter().map(by_tiles).collect()
+}
+
 /// Those of `kernels` that `passes` take: their relaxations, where they begin, what they measure, whether they restrict.
 fn launched(kernels: &[PassKernel], passes: &[(usize, Known)]) -> Vec<PassKernel> {
     let mut taken = vec![false; kernels.len()];
@@ -157,6 +204,16 @@ fn launched(kernels: &[PassKernel], passes: &[(usize, Known)]) -> Vec<PassKernel
     taken.map(|(kernel, _)| *kernel).collect()
 }
 
+impl PassKernel {
+    /// Of a block.
+    fn threads(&self) -> u32 {
+        match self.blocks {
+            Blocks::Strips => PASS_THREADS as u32,
+            Blocks::Tiles => TILE_THREADS as u32,
+        }
+    }
+}
+
 /// Such a kernel on a GPU.
 struct Loaded {
     kernel: PassKernel,
@@ -172,9 +229,12 @@ impl Loaded {
         let function = kernels::find_plain(device, kernel.name)?;
         // The finest level, of `f64`, has no corners.
         let (size, corners) = (size_of::<T>(), size_of::<T>() == size_of::<f32>());
-        let shared = level_pass_shared(kernel.steps, corners, size) as u32;
+        let shared = match kernel.blocks {
+            Blocks::Strips => level_pass_shared(kernel.steps, corners, size) as u32,
+            Blocks::Tiles => 0,
+        };
         let resident = Launch::new(&function)
-            .block(PASS_THREADS as u32)
+            .block(kernel.threads())
             .shared(shared)
             .max_resident()?;
         Ok(Loaded {
@@ -271,11 +331,10 @@ impl<T: Real> DeviceLevel<T> {
             let changes = steps > 0 || start != START_FIELD;
             let mut omega = [0.0; MOST_STEPS];
             omega[..steps].copy_from_slice(&left[..steps]);
-            // As `pass.cuh` has it.
-            let side = (steps + 2).next_multiple_of(SECTOR / size_of::<T>());
-            let width = 2 * PASS_THREADS - 2 * side;
-            let strips = (self.arguments.nx as usize).div_ceil(width);
-            let height = self.rows_of_a_block(strips, steps, *resident);
+            let (strips, bands, height) = match kernel.blocks {
+                Blocks::Strips => self.strips(steps, *resident),
+                Blocks::Tiles => self.tiles(plan.restrict),
+            };
             if start == START_FIELD || start == START_CORRECTED {
                 exchange::halo(stream, rows, &self.shape, &self.fields[0], steps + 2)?;
             }
@@ -296,13 +355,9 @@ impl<T: Real> DeviceLevel<T> {
                 rows: height as i32,
                 ..self.arguments
             };
-            let blocks = (
-                strips as u32,
-                self.shape.own().len().div_ceil(height) as u32,
-            );
             let launch = Launch::new(function)
-                .grid(blocks)
-                .block(PASS_THREADS as u32)
+                .grid((strips as u32, bands as u32))
+                .block(kernel.threads())
                 .shared(*shared);
             // SAFETY: the parameter is a `level_pass` of this type, made by `new` with arrays of its extent, which live
             // until the stream has been waited for; what is read is not what is written.
@@ -340,6 +395,29 @@ impl<T: Real> DeviceLevel<T> {
     /// Takes the rows of `field`.
     pub fn upload(&self, stream: &Stream, field: &Field<T>) -> Result<(), GpuError> {
         self.fields[0].upload(stream, field)
+    }
+
+    /// Strips, blocks of each, and rows of a block, as `pass.cuh` has them.
+    fn strips(&self, steps: usize, resident: usize) -> (usize, usize, usize) {
+        let side = (steps + 2).next_multiple_of(SECTOR / size_of::<T>());
+        let strips = self.shape.x.len.div_ceil(2 * PASS_THREADS - 2 * side);
+        let rows = self.rows_of_a_block(strips, steps, resident);
+        (strips, self.shape.own().len().div_ceil(rows), rows)
+    }
+
+    /// Tiles across and down, and rows of one, as `tile.cuh` has them.
+    fn tiles(&self, restrict: bool) -> (usize, usize, usize) {
+        let margin = if restrict { 4 } else { 2 };
+        let high = TILE_THREADS / TILE_WIDE * TILE_ROWS;
+        let [wide, high] = [TILE_WIDE, high].map(|all| all - 2 * margin);
+        let own = self.shape.own();
+        // The first begins with an even row.
+        let rows = own.end - own.start / 2 * 2;
+        (
+            self.shape.x.len.div_ceil(wide),
+            (rows as usize).div_ceil(high),
+            high,
+        )
     }
 
     /// Rows of a block: those with which waves of `resident` blocks, all of them at once, go through the fewest rows.

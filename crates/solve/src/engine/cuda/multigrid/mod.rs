@@ -15,6 +15,7 @@ pub(crate) mod steps;
 mod storage;
 mod sums;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crosswarp_cuda::{Buffer, ByValue, Function, Launch, Stream};
@@ -23,7 +24,7 @@ use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
 use self::equations::DeviceEquations;
 use self::level::{
-    DeviceLevel, PassKernel, Plan, coarse_kernels, finest_kernels, preconditioning_kernels,
+    DeviceLevel, PassKernel, Plan, coarse_kernels, finest_kernels, fitting, preconditioning_kernels,
 };
 use self::small::Small;
 use self::steps::{Made, PlaneGradients, Preconditioner};
@@ -105,9 +106,13 @@ impl GpuCycles {
         let varying = finest.coefficients.is_some();
         let passes = finest_kernels(varying, &hierarchy.smoothing, full);
         let coarse_passes = coarse_kernels(&hierarchy.coarse_smoothing, full);
-        let names = passes.iter().chain(&coarse_passes).map(|pass| pass.name);
+        let of_levels = hierarchy.levels.iter();
+        let of_levels = of_levels.flat_map(|level| fitting(&coarse_passes, &level.operator.shape));
+        let names: BTreeSet<_> = (passes.iter().copied().chain(of_levels))
+            .map(|pass| pass.name)
+            .collect();
         let others = [RESTRICT_RIGHT_SIDE, SQUARE, small::KERNEL];
-        kernels::compile_together(device, names.chain(others).chain(sums::KERNELS));
+        kernels::compile_together(device, names.into_iter().chain(others).chain(sums::KERNELS));
         let levels = coarse_levels(gpu, hierarchy, &coarse_passes, &stream)?;
         let equations = DeviceEquations::new(&stream, finest, right_side, first)?;
         let coarse = &hierarchy.levels[0].operator.shape;
@@ -564,8 +569,9 @@ fn coarse_levels(
             calm_end,
             ..extent(shape, next)
         };
+        let passes = fitting(passes, shape);
         levels.push(Coarse {
-            level: DeviceLevel::new(&gpu.device, stream, shape, arguments, passes, COARSE_ROWS)?,
+            level: DeviceLevel::new(&gpu.device, stream, shape, arguments, &passes, COARSE_ROWS)?,
             right_side,
             _tables: made,
             _transfer: transfer,

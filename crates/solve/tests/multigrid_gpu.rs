@@ -93,6 +93,41 @@ fn noisy<F: Real>(nx: usize, ny: usize) -> Problem2d<F> {
     }
 }
 
+/// A field that begins as zero but for its first and last row is not read where it is zero: with a residual of its own
+/// first, a relaxation, or three, which are two launches.
+#[test]
+fn fields_that_begin_as_zero_need_not_be_read() {
+    let Some(gpu) = gpu("fields_that_begin_as_zero_need_not_be_read") else {
+        return;
+    };
+    let fixed = |n: usize, seed| Boundary::Fixed((0..n).map(|i| value(i, 0, seed)).collect());
+    let of_ends = |nx: usize, ny: usize| Problem2d {
+        source: Some(by_cell(|x, y| 1e3 * (value(x, y, 1) - 0.5))),
+        top: fixed(nx, 3),
+        bottom: fixed(nx, 4),
+        ..Problem2d::<f64>::laplace(nx, ny)
+    };
+    for (nx, ny) in [(1100, 700), (300, 40)] {
+        for (first, pre, post) in [
+            (First::Full, 2, 2),
+            (First::Full, 1, 2),
+            (First::V, 2, 2),
+            (First::V, 3, 1),
+        ] {
+            let options = Options {
+                method: Method::Multigrid(Cycles { pre, post, first }),
+                ..options(1e-8)
+            };
+            let mut problem = of_ends(nx, ny);
+            let name = format!("{nx} x {ny}, {first:?}, V({pre},{post})");
+            same(gpu, &name, &problem, &options);
+            // Columns that are not zero are read.
+            problem.left = fixed(ny, 5);
+            same(gpu, &format!("{name}, left"), &problem, &options);
+        }
+    }
+}
+
 #[test]
 fn sides_of_every_kind_at_every_size() {
     let Some(gpu) = gpu("sides_of_every_kind_at_every_size") else {

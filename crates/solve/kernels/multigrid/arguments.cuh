@@ -118,8 +118,10 @@ template <class F> struct alignas(8) level_pass {
     i32 first_band;
     // From sums of one kind to those of the next.
     i64 sum_kind;
+    // Not 0: the field is +0 but in the first and last rows; then most blocks do not read it.
+    i64 is_zero;
 };
-static_assert(sizeof(level_pass<float>) == 288, "size of level_pass");
+static_assert(sizeof(level_pass<float>) == 296, "size of level_pass");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, before) == 0, "level_pass::before");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, after) == 8, "level_pass::after");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, right_side) == 16, "level_pass::right_side");
@@ -159,6 +161,7 @@ static_assert(CROSSWARP_OFFSET(level_pass<float>, row_start) == 268, "level_pass
 static_assert(CROSSWARP_OFFSET(level_pass<float>, row_end) == 272, "level_pass::row_end");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, first_band) == 276, "level_pass::first_band");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, sum_kind) == 280, "level_pass::sum_kind");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, is_zero) == 288, "level_pass::is_zero");
 
 // A step on the finest level beside passes. What fields and weights are is said of each step in `finest_steps.cuh`.
 struct alignas(8) finest_step {

@@ -164,7 +164,8 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
     const int begin = begins_calm ? top & -unrolled : top, calm_from = begins_calm ? begin : calm_first + depth;
     // What columns beyond the sides read is not used.
     const int nearest = min(max(column, 0), int(g.pitch) - 2), coarse_column = min(max(column, 0) >> 1, g.coarse_nx - 1);
-    const bool reads = start == start_field || start == start_corrected;
+    // Passes of more steps never begin with the first field.
+    const bool reads = (start == start_field || start == start_corrected) && (steps > 2 || !g.is_zero);
 
     int now = begin;
     auto next_row = [&] {

@@ -62,7 +62,7 @@ namespace crosswarp {
     /// A pass over a level, or another kernel's work on it. `F`: the type of its field. Rows of fields have `pitch`
     /// elements; addresses are those of row 0, which need not be stored where a PE has some rows only. Rows of tables are reached by an index, from row −1 on, and have all parts one after the other, each with
     /// a column more on both sides.
-    pub(crate) LevelPass = "level_pass", template "template <class F>" "<float>", align 8, size 288, with "": {
+    pub(crate) LevelPass = "level_pass", template "template <class F>" "<float>", align 8, size 296, with "": {
         /// The field before; unused where a pass begins with zero or the correction alone.
         0 pub before: u64 = "const F*",
         /// The field after, another array; null if nothing is relaxed or corrected.
@@ -125,6 +125,8 @@ namespace crosswarp {
         276 pub first_band: i32 = "i32",
         /// From sums of one kind to those of the next.
         280 pub sum_kind: i64 = "i64",
+        /// Not 0: the field is +0 but in the first and last rows; then most blocks do not read it.
+        288 pub is_zero: i64 = "i64",
     }
 
     /// A step on the finest level beside passes. What fields and weights are is said of each step in `finest_steps.cuh`.

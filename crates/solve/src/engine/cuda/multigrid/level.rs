@@ -7,7 +7,7 @@ use super::exchange;
 use super::storage::{DeviceField, Stored};
 use crate::element::Real;
 use crate::engine::cpu::multigrid::hierarchy::Smoothing;
-use crate::engine::cpu::multigrid::shape::Shape;
+use crate::engine::cpu::multigrid::shape::{HALO, Shape};
 use crate::engine::cuda::kernels;
 use crate::engine::cuda::sources::level_pass_shared;
 use crate::exchange::level_rows::LevelRows;
@@ -33,6 +33,8 @@ pub(super) struct DeviceLevel<T: Real> {
     passes: Vec<Loaded>,
     /// Rows of a block are a multiple of it: whole leaves where something is measured.
     fewest_rows: usize,
+    /// Whether the field is still +0, but in the first and last rows of the level.
+    is_zero: bool,
 }
 
 /// A kernel that makes passes.
@@ -277,6 +279,7 @@ impl<T: Real> DeviceLevel<T> {
             arguments,
             passes: Vec::new(),
             fewest_rows,
+            is_zero: false,
         };
         level.load(device, passes)?;
         Ok(level)
@@ -353,6 +356,7 @@ impl<T: Real> DeviceLevel<T> {
                 start,
                 measured: measured.map_or(-1, |at| at as i32),
                 rows: height as i32,
+                is_zero: i64::from(self.is_zero),
                 ..self.arguments
             };
             let launch = Launch::new(function)
@@ -364,6 +368,7 @@ impl<T: Real> DeviceLevel<T> {
             unsafe { launch.launch(stream, (ByValue(arguments),)) }?;
             if changes {
                 self.fields.swap(0, 1);
+                self.is_zero = false;
             }
             done += steps;
             start = START_FIELD;
@@ -375,6 +380,7 @@ impl<T: Real> DeviceLevel<T> {
 
     /// Takes `field` for its own, and gives back what it had.
     pub fn replace_field(&mut self, field: DeviceField<T>) -> DeviceField<T> {
+        self.is_zero = false;
         std::mem::replace(&mut self.fields[0], field)
     }
 
@@ -392,9 +398,23 @@ impl<T: Real> DeviceLevel<T> {
         Ok(())
     }
 
-    /// Takes the rows of `field`.
-    pub fn upload(&self, stream: &Stream, field: &Field<T>) -> Result<(), GpuError> {
-        self.fields[0].upload(stream, field)
+    /// Takes the rows of `field`, for one that is all zero.
+    pub fn upload(&mut self, stream: &Stream, field: &Field<T>) -> Result<(), GpuError> {
+        let rows = Stored::of(&self.shape).around(HALO);
+        let ends = [0, self.shape.y.len as isize - 1];
+        let has_zeros = |row: &[T]| {
+            let bytes: &[u8] = bytemuck::cast_slice(row);
+            bytes.iter().fold(0, |all, byte| all | byte) == 0
+        };
+        let mut between = rows.clone().filter(|row| !ends.contains(row));
+        self.is_zero = !self.shape.y.wraps && between.all(|row| has_zeros(field.row(row)));
+        if !self.is_zero {
+            return self.fields[0].upload(stream, field);
+        }
+        for end in ends.into_iter().filter(|end| rows.contains(end)) {
+            self.fields[0].write(stream, end..end + 1, |row| field.row(row))?;
+        }
+        Ok(())
     }
 
     /// Strips, blocks of each, and rows of a block, as `pass.cuh` has them.

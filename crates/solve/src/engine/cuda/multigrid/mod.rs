@@ -135,7 +135,7 @@ impl GpuCycles {
             ..beside(equations.arguments, Some(next))
         };
         let shape = &finest.shape;
-        let level = DeviceLevel::new(device, &stream, shape, arguments, &passes, LEAF_ROWS)?;
+        let mut level = DeviceLevel::new(device, &stream, shape, arguments, &passes, LEAF_ROWS)?;
         level.upload(&stream, u)?;
         let dense = &hierarchy.dense;
         let active: Vec<u8> = dense.active().iter().map(|&active| active.into()).collect();

@@ -1,5 +1,6 @@
 // Passes over levels of planes on the host: every block of a launch by itself, its threads as contexts that change places at
-// barriers. Runs each pass with its calm rows, and with no row called calm; both must write the same bits.
+// barriers. Runs each pass with its calm rows, and with no row called calm, by strips and where there are such by tiles; all
+// must write the same bits.
 #include <ucontext.h>
 
 #include <algorithm>
@@ -43,9 +44,10 @@ inline int __float_as_int(float x) { return bits_as<int>(x); }
 inline long long __double_as_longlong(double x) { return bits_as<long long>(x); }
 
 // The threads of a block, in turn up to the next barrier.
-constexpr int block_threads = 128, stack_bytes = 256 << 10;
-static ucontext_t scheduler, threads[block_threads];
-static bool ended[block_threads];
+constexpr int most_threads = 256, stack_bytes = 256 << 10;
+static int block_threads;
+static ucontext_t scheduler, threads[most_threads];
+static bool ended[most_threads];
 static std::function<void()> block_work;
 static void __syncthreads() { swapcontext(&threads[threadIdx.x], &scheduler); }
 static void run_thread() {
@@ -53,7 +55,7 @@ static void run_thread() {
     ended[threadIdx.x] = true;
 }
 static void run_block() {
-    static std::vector<char> stacks(size_t(block_threads) * stack_bytes);
+    static std::vector<char> stacks(size_t(most_threads) * stack_bytes);
     for (int i = 0; i < block_threads; ++i) {
         ended[i] = false;
         getcontext(&threads[i]);
@@ -76,12 +78,16 @@ static void run_block() {
 #include "multigrid/five_point.cuh"
 #include "multigrid/nine_point.cuh"
 #include "multigrid/pass.cuh"
+// What a block shares with a size that is known; what has none is `memory`.
+#undef __shared__
+#define __shared__ static
+#include "multigrid/tile.cuh"
 
 namespace crosswarp {
 float4 memory[4096];
 }
 using namespace crosswarp;
-static_assert(block_threads == level_pass_threads, "threads of a block");
+static_assert(level_pass_threads <= most_threads && level_tile_threads <= most_threads, "threads of a block");
 
 static std::mt19937 noise_state(7);
 template <class F> std::vector<F> noise(size_t count) {
@@ -125,16 +131,19 @@ template <class Equation, int steps> void compare(const pass_case& c) {
     for (int j = -1; j <= int(coarse_ny); ++j) of_coarse[j + 1] = alike(2 * j) ? 0 : 1 + (j & 3);
     const int calm_start = c.alike_start + (c.alike_start & 1);
 
-    std::vector<F> after[2];
-    std::vector<float> coarse[2];
-    std::vector<double> sums[2];
-    for (int calm = 0; calm < 2; ++calm) {
-        after[calm].resize(pitch * c.ny);
-        coarse[calm].resize(coarse_pitch * coarse_ny);
-        sums[calm].resize((c.ny / leaf_rows + 1) * pitch);
+    // By strips, without and with calm rows, and by tiles likewise.
+    const int ways = corners && steps == 2 ? 4 : 2;
+    std::vector<F> after[4];
+    std::vector<float> coarse[4];
+    std::vector<double> sums[4];
+    for (int way = 0; way < ways; ++way) {
+        const bool calm = way % 2, tiles = way >= 2;
+        after[way].resize(pitch * c.ny);
+        coarse[way].resize(coarse_pitch * coarse_ny);
+        sums[way].resize((c.ny / leaf_rows + 1) * pitch);
         level_pass<F> g{};
         g.before = before.data();
-        g.after = after[calm].data();
+        g.after = after[way].data();
         g.right_side = c.has_right_side ? right_side.data() : nullptr;
         if (corners) {
             g.operator_index = of_row.data() + 1;
@@ -145,8 +154,8 @@ template <class Equation, int steps> void compare(const pass_case& c) {
         g.correction = correction.data();
         g.transfer_index = of_coarse.data() + 1;
         g.transfer_rows = transfers.data();
-        g.coarse_right_side = c.restricts ? coarse[calm].data() : nullptr;
-        g.sums = sums[calm].data();
+        g.coarse_right_side = c.restricts ? coarse[way].data() : nullptr;
+        g.sums = sums[way].data();
         g.pitch = g.sum_pitch = pitch;
         g.coarse_pitch = coarse_pitch;
         g.up_scale = 2.0;
@@ -165,10 +174,25 @@ template <class Equation, int steps> void compare(const pass_case& c) {
         g.calm_start = calm ? calm_start : 0;
         g.calm_end = calm ? c.alike_end : 0;
         g.row_end = c.ny;
-        const int width = 2 * block_threads - 2 * ((steps + 3) / 2 * 2);
-        gridDim = {(c.nx + width - 1) / width, (c.ny + c.rows - 1) / c.rows, 1};
-        blockDim = {block_threads, 1, 1};
+        const int sector = 32 / sizeof(F), side = (steps + 2 + sector - 1) / sector * sector;
+        int wide = 2 * level_pass_threads - 2 * side, high = c.rows;
+        block_threads = level_pass_threads;
         block_work = [&] { run_pass<Equation, steps>(g); };
+        if constexpr (corners) {
+            if (tiles) {
+                const int margin = tile_margin(c.restricts);
+                wide = level_tile_wide - 2 * margin;
+                high = tile_high - 2 * margin;
+                block_threads = level_tile_threads;
+                block_work = [&] {
+                    if (c.start == start_zero) return run_tile_pass<start_zero, true>(g);
+                    if (c.start == start_corrected) return run_tile_pass<start_corrected, false>(g);
+                    run_tile_pass<start_correction, true>(g);
+                };
+            }
+        }
+        gridDim = {(c.nx + wide - 1) / wide, (c.ny + high - 1) / high, 1};
+        blockDim = {block_threads, 1, 1};
         for (blockIdx.y = 0; blockIdx.y < gridDim.y; ++blockIdx.y) {
             for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x) {
                 // Large values where nothing has been written yet.
@@ -177,18 +201,18 @@ template <class Equation, int steps> void compare(const pass_case& c) {
             }
         }
         // What lies behind the columns means nothing.
-        for (size_t i = 0; i < after[calm].size(); ++i) {
-            if (i % pitch >= size_t(c.nx)) after[calm][i] = F(0);
+        for (size_t i = 0; i < after[way].size(); ++i) {
+            if (i % pitch >= size_t(c.nx)) after[way][i] = F(0);
         }
     }
     ++cases;
-    auto check = [&](const char* what, const auto& all, size_t pitch) {
+    auto check = [&](const char* what, const auto& all, size_t pitch, int way) {
         using T = typename std::decay<decltype(all[0][0])>::type;
         for (size_t i = 0; i < all[0].size(); ++i) {
-            if (memcmp(&all[0][i], &all[1][i], sizeof(T)) == 0) continue;
+            if (memcmp(&all[0][i], &all[way][i], sizeof(T)) == 0) continue;
             ++failures;
-            printf("%s of %d columns x %d rows at row %zu, column %zu: %.17g, with calm rows %.17g\n", what, c.nx, c.ny,
-                   i / pitch, i % pitch, double(all[0][i]), double(all[1][i]));
+            printf("%s of %d columns x %d rows at row %zu, column %zu: %.17g, way %d %.17g\n", what, c.nx, c.ny, i / pitch,
+                   i % pitch, double(all[0][i]), way, double(all[way][i]));
             printf("    corners %d, steps %d, %d rows a block, rows %d to %d alike,", corners, steps, c.rows, c.alike_start,
                    c.alike_end);
             printf(" start %d, measured %d, restricts %d, right side %d, wraps %d\n", c.start, c.measured, c.restricts,
@@ -196,9 +220,11 @@ template <class Equation, int steps> void compare(const pass_case& c) {
             return;
         }
     };
-    check("field", after, pitch);
-    check("next level's right side", coarse, coarse_pitch);
-    check("sums", sums, pitch);
+    for (int way = 1; way < ways; ++way) {
+        check("field", after, pitch, way);
+        check("next level's right side", coarse, coarse_pitch, way);
+        check("sums", sums, pitch, way);
+    }
 }
 
 int main() {
@@ -234,6 +260,9 @@ int main() {
     passes({.nx = 33, .ny = 49, .alike_start = 2, .alike_end = 48, .wraps_y = true, .left = end_fixed});
     // Strips without a side.
     passes({.nx = 1100, .ny = 49, .alike_start = 2, .alike_end = 47, .wraps_y = false, .left = end_mirror});
+    // Tiles of which all rows are alike.
+    passes({.nx = 131, .ny = 113, .alike_start = 2, .alike_end = 112, .wraps_y = false, .left = end_fixed});
+    passes({.nx = 131, .ny = 112, .alike_start = 2, .alike_end = 111, .wraps_y = true, .left = end_fixed});
     printf("%d passes\n", cases);
     return failures != 0;
 }

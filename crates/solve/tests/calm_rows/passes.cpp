@@ -261,7 +261,11 @@ int main() {
     // Strips without a side.
     passes({.nx = 1100, .ny = 49, .alike_start = 2, .alike_end = 47, .wraps_y = false, .left = end_mirror});
     // Tiles of which all rows are alike.
-    passes({.nx = 131, .ny = 113, .alike_start = 2, .alike_end = 112, .wraps_y = false, .left = end_fixed});
+    for (int start : {2, 21}) {
+        for (int end : {77, 112}) {
+            passes({.nx = 131, .ny = 113, .alike_start = start, .alike_end = end, .wraps_y = false, .left = end_fixed});
+        }
+    }
     passes({.nx = 131, .ny = 112, .alike_start = 2, .alike_end = 111, .wraps_y = true, .left = end_fixed});
     printf("%d passes\n", cases);
     return failures != 0;

@@ -262,7 +262,7 @@ int main() {
     passes({.nx = 1100, .ny = 49, .alike_start = 2, .alike_end = 47, .wraps_y = false, .left = end_mirror});
     // Tiles of which all rows are alike.
     for (int start : {2, 21}) {
-        for (int end : {77, 112}) {
+        for (int end : {80, 112}) {
             passes({.nx = 131, .ny = 113, .alike_start = start, .alike_end = end, .wraps_y = false, .left = end_fixed});
         }
     }

@@ -382,12 +382,15 @@ fn large_levels_are_dealt_and_small_ones_are_not() {
         strategy: Strategy::Auto,
         ..gpu
     };
-    let problem = noisy::<f64>(1100, 4500);
-    let options = options(1e-3);
-    let cpu = solve_with(&problem, &options, 2);
-    for pes in [1, 3] {
-        let found = solve_on(automatic, &problem, &options, pes);
-        assert_same(&found, &cpu, &format!("{pes} PEs"));
+    // Of the second one the first coarse level has more cells than go by tiles.
+    for (nx, ny, pes) in [(1100, 4500, &[1, 3][..]), (4700, 4700, &[1])] {
+        let problem = noisy::<f64>(nx, ny);
+        let options = options(1e-3);
+        let cpu = solve_with(&problem, &options, 2);
+        for &pes in pes {
+            let found = solve_on(automatic, &problem, &options, pes);
+            assert_same(&found, &cpu, &format!("{nx} x {ny}, {pes} PEs"));
+        }
     }
 }
 

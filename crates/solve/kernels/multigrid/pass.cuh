@@ -48,7 +48,7 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
     // Calm rows are made so many at a time, so that the compiler knows where each is kept: a multiple of `ring`.
     constexpr int unrolled = 4;
     // Per step a row and a column on both sides are spent, and for the residual and the next level's right side another
-    // one each. Strips begin where a sector of 32 bytes does: copies beside one move twice the sectors.
+    // one each. Strips begin where a sector of 32 bytes does: a copy that straddles sectors moves more of them.
     constexpr int sector = 32 / int(sizeof(F)), margin = steps + 2, side = (margin + sector - 1) / sector * sector;
     auto& evens = rows.evens;
     auto& odds = rows.odds;
@@ -164,7 +164,7 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
     const int begin = begins_calm ? top & -unrolled : top, calm_from = begins_calm ? begin : calm_first + depth;
     // What columns beyond the sides read is not used.
     const int nearest = min(max(column, 0), int(g.pitch) - 2), coarse_column = min(max(column, 0) >> 1, g.coarse_nx - 1);
-    // Passes of more steps never begin with the first field.
+    // Passes of more steps read it even so: they begin with the first field after a resume only.
     const bool reads = (start == start_field || start == start_corrected) && (steps > 2 || !g.is_zero);
 
     int now = begin;
@@ -260,7 +260,7 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
                             // To be in the L2 cache when it is asked for. Of rows that are copied, which are larger,
                             // asking twice costs more than it saves.
                             constexpr int far = 6;
-                            if (now + r + early + far < stored_end) {
+                            if (now + r + far < stored_end) {
                                 prefetch(g.correction + ((now + r + far) >> 1) * g.coarse_pitch + coarse_column);
                             }
                         }

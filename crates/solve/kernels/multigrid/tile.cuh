@@ -83,7 +83,7 @@ template <int start, bool restricts, bool calm>
 __device__ __forceinline__ void run_tile(const level_pass<float>& g, float (&fields)[2][tile_high + 2][level_tile_wide + 2],
                                          int x0, int origin, int y0, int y1) {
     // Elsewhere rows are few, and code is long.
-    constexpr int margin = tile_margin(restricts), unrolled = calm ? level_tile_rows : 2;
+    constexpr int margin = tile_margin(restricts), unrolled = calm ? level_tile_rows : 1;
     const bool wrap_x = g.ends[0] == end_wrap, wrap_y = g.ends[2] == end_wrap;
     const int lane = threadIdx.x % level_tile_wide, first = threadIdx.x / level_tile_wide * level_tile_rows;
     const int column = x0 - margin + lane, top = origin - margin + first;
@@ -166,15 +166,15 @@ __device__ __forceinline__ void run_tile(const level_pass<float>& g, float (&fie
             }
         }
     };
-    constexpr int relaxed = start == start_zero ? 0 : 1;
-    if (start != start_zero) step(0, true, omegas[0], false);
-    step(relaxed, true, omegas[1], true);
+    // Two relaxations, the first of which may be done, and the residual.
+    constexpr int begin = start == start_zero ? 1 : 0, end = restricts ? 3 : 2, made = (end - begin) & 1;
+#pragma unroll(calm ? end : 1)
+    for (int s = begin; s < end; ++s) step((s - begin) & 1, s < 2, s == 0 ? omegas[0] : omegas[1], s == 1);
     if (!restricts) return;
-    step(1 - relaxed, false, 0.f, false);
     __syncthreads();
     auto residuals_at = [&](int row, int i, float (&out)[3]) {
 #pragma unroll
-        for (int k = 0; k < 3; ++k) out[k] = fields[relaxed][row - (origin - margin) + 1][2 * i - (x0 - margin) + k];
+        for (int k = 0; k < 3; ++k) out[k] = fields[made][row - (origin - margin) + 1][2 * i - (x0 - margin) + k];
     };
     constexpr int across = level_tile_wide / 2 - margin;
     const int j0 = (y0 + 1) / 2, count = ((y1 + 1) / 2 - j0) * across;
@@ -205,7 +205,8 @@ template <int start, bool restricts> __device__ __forceinline__ void run_tile_pa
     for (int k = threadIdx.x; k < tile_high + 2; k += level_tile_threads) {
         for (int f = 0; f < 2; ++f) fields[f][k][0] = fields[f][k][level_tile_wide + 1] = 0.f;
     }
-    // What the rows before and behind are told, too.
+    // Rows of the run have the same couplings and weights. A row's inverse depends on the row above, too, and is not known at
+    // the ends of what is stored: so some rows are left out at both.
     const int top = origin - margin, bottom = top + tile_high;
     const bool calm = top >= max(g.calm_start + 4, 1) && bottom <= min(g.calm_end - 2, g.ny - 1) && y1 - y0 == own_y;
     if (calm) {

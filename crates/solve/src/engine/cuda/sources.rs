@@ -189,13 +189,6 @@ macro_rules! coarse {
     };
 }
 
-/// The same by tiles.
-macro_rules! tile {
-    ($kernel:literal, $of:literal) => {
-        kernel!(LEVEL_HEADERS, "multigrid" "tile.cuh": "CROSSWARP_LEVEL_TILE" $kernel $of, TILE_THREADS, 0)
-    };
-}
-
 /// Dynamic shared memory of passes over levels of boxes with `steps` relaxations, where a residual may follow: as
 /// `box_pass.cuh` has it.
 pub(crate) const fn box_pass_shared(warps: usize, steps: usize, then: bool) -> usize {
@@ -338,9 +331,11 @@ pub const KERNELS: &[Source<'static>] = &[
     coarse!("coarse_down_2", 2, ", cw::as_known<cw::start_zero, -1, true>"),
     coarse!("coarse_up_2", 2, ", cw::as_known<cw::start_corrected, -1, false>"),
     coarse!("coarse_begun_2", 2, ", cw::as_known<cw::start_correction, -1, true>"),
-    tile!("tile_down_2", "cw::start_zero, true"),
-    tile!("tile_up_2", "cw::start_corrected, false"),
-    tile!("tile_begun_2", "cw::start_correction, true"),
+    // The same by tiles.
+    file!(
+        LEVEL_HEADERS, "multigrid/tiles.cu",
+        "tile_down_2": TILE_THREADS, "tile_up_2": TILE_THREADS, "tile_begun_2": TILE_THREADS
+    ),
     file!(
         LEVEL_HEADERS, "multigrid/levels.cu",
         "level_restrict_right_side": LEVEL_THREADS, "level_square": LEVEL_THREADS,
@@ -395,10 +390,11 @@ mod tests {
     use super::*;
 
     /// What may hold several kernels: together they are compiled as fast as one of the others.
-    const OF_SEVERAL: [&str; 8] = [
+    const OF_SEVERAL: [&str; 9] = [
         "jacobi/one_sweep/sweep.cu",
         "jacobi/between_passes.cu",
         "multigrid/levels.cu",
+        "multigrid/tiles.cu",
         "multigrid/box_levels.cu",
         "multigrid/plane_steps.cu",
         "multigrid/box_steps.cu",

@@ -35,6 +35,7 @@ use crate::element::Real;
 use crate::engine::cpu::multigrid::finest::Finest;
 use crate::engine::cpu::multigrid::finest_level::FinestLevel;
 use crate::engine::cpu::multigrid::hierarchy::Hierarchy;
+use crate::engine::cpu::multigrid::shape::HALO;
 use crate::engine::cpu::multigrid::sums::LeafSums;
 use crate::engine::cuda::multigrid::GpuCycles;
 use crate::engine::cuda::multigrid::exchange;
@@ -522,6 +523,10 @@ impl Solver<'_, Hierarchy<f32>> {
             if !more {
                 ended.setup_seconds = self.so_far();
                 return Ok(());
+            }
+            // Own rows were read. Who copies them to a GPU looks at those around them, too.
+            if options.gpu.is_some() {
+                self.rows.halo(&self.layout.shape, u, HALO)?;
             }
         }
         if let Some(gpu) = &options.gpu {

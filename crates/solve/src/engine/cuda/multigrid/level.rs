@@ -33,7 +33,7 @@ pub(super) struct DeviceLevel<T: Real> {
     passes: Vec<Loaded>,
     /// Rows of a block are a multiple of it: whole leaves where something is measured.
     fewest_rows: usize,
-    /// Whether the field is still +0, but in the first and last rows of the level.
+    /// Whether the field is known to be still +0, but in the first and last rows of the level.
     is_zero: bool,
 }
 
@@ -121,6 +121,9 @@ const TILES: [PassKernel; 3] = [
 /// Most cells of a PE's part of a level that tiles are faster for: of strips few rows each would be left.
 const MOST_CELLS_OF_TILES: usize = 5 << 20;
 
+/// Most rows of it: a grid has at most 65,535 blocks in y, and the lowest tiles have 24 own rows.
+const MOST_ROWS_OF_TILES: usize = 65_535 * 24 - 1;
+
 /// The first of `kernels` that can begin a pass with `left` relaxations. What is measured before the first one of a
 /// launch could be measured after the last of the one before.
 fn place_of(
@@ -176,7 +179,8 @@ pub(super) fn coarse_kernels(smoothing: &Smoothing, full: bool) -> Vec<PassKerne
 
 /// What takes the place of `kernels` on a level of this shape.
 pub(super) fn fitting(kernels: &[PassKernel], shape: &Shape) -> Vec<PassKernel> {
-    if shape.own().len() * shape.x.len > MOST_CELLS_OF_TILES {
+    let rows = shape.own().len();
+    if rows * shape.x.len > MOST_CELLS_OF_TILES || rows > MOST_ROWS_OF_TILES {
         return kernels.to_vec();
     }
     let by_tiles = |kernel: &PassKernel| {
@@ -235,10 +239,10 @@ impl Loaded {
             Blocks::Strips => level_pass_shared(kernel.steps, corners, size) as u32,
             Blocks::Tiles => 0,
         };
-        let resident = Launch::new(&function)
+        let launch = Launch::new(&function)
             .block(kernel.threads())
-            .shared(shared)
-            .max_resident()?;
+            .shared(shared);
+        let resident = launch.max_resident()?;
         Ok(Loaded {
             kernel,
             function,
@@ -398,7 +402,7 @@ impl<T: Real> DeviceLevel<T> {
         Ok(())
     }
 
-    /// Takes the rows of `field`, for one that is all zero.
+    /// Takes the rows of `field`, whose halos are up to date, for the one here, which is all zero yet.
     pub fn upload(&mut self, stream: &Stream, field: &Field<T>) -> Result<(), GpuError> {
         let rows = Stored::of(&self.shape).around(HALO);
         let ends = [0, self.shape.y.len as isize - 1];

@@ -24,8 +24,9 @@ use crate::gpu::level_arguments::{
     LevelPass, START_CORRECTED, START_CORRECTION, START_FIELD, START_ZERO,
 };
 
-/// Blocks of a tile at most: this many, or as make so many waves.
+/// Blocks along z that are considered: this many,
 const MOST_PARTS: usize = 12;
+/// or as many as make so many waves.
 const MOST_WAVES: usize = 6;
 /// Planes of a block, at least.
 const FEWEST_PLANES: usize = 2;
@@ -516,7 +517,8 @@ impl DeviceLevel {
             let blocks = tiles * nz.div_ceil(planes_in(parts));
             (blocks.div_ceil(resident) + WAITED_FOR) * (planes_in(parts) + beyond)
         };
-        let most = (MOST_WAVES * resident).div_ceil(tiles).max(MOST_PARTS);
+        let of_waves = (MOST_WAVES * resident).div_ceil(tiles);
+        let most = of_waves.max(MOST_PARTS).min(nz.div_ceil(FEWEST_PLANES));
         planes_in((1..=most).min_by_key(cost).unwrap_or(1))
     }
 }

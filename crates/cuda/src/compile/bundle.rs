@@ -27,14 +27,14 @@ use crate::compile::source::Source;
 const MAGIC: [u8; 8] = *b"cwkern1\n";
 /// The most bytes of a block, and of an index: a larger number is damage.
 const BOUND: u64 = 64 << 20;
-/// A block ends with the cubin that makes it this long: it takes some 50 ms to read. (4 MiB would take 25, and 5 % more of
+/// A block ends with the cubin that makes it this long: it takes some 60 ms to read. (4 MiB would take 25, and 5 % more of
 /// the file.)
-const BLOCK: usize = 8 << 20;
+const BLOCK: usize = 10 << 20;
 /// Blocks that are kept.
 const RECENT: usize = 3;
 /// Bytes of an instruction.
 const INSTRUCTION: usize = 16;
-/// XZ's own default: 8 MiB to look back on.
+/// XZ's own default.
 const PRESET: u32 = 6;
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -274,6 +274,8 @@ fn compress(bytes: &[u8]) -> Vec<u8> {
     // What a byte is likely to be follows from its place in an instruction: 4 % less.
     let lzma = &mut options.lzma_options;
     (lzma.lc, lzma.lp, lzma.pb) = (0, 4, 4);
+    // A block and the cubin that ends it.
+    lzma.dict_size = 12 << 20;
     // Half a percent less; reading takes as long.
     lzma.nice_len = LzmaOptions::NICE_LEN_MAX;
     let write = || {

@@ -22,20 +22,39 @@ struct nine_point {
         return read(row_table<float, 1>{g.inverse_index, g.inverse_rows, g.nx}.part(y, 0) + x + 1);
     }
 
+    // To a point's neighbours.
+    struct couplings {
+        float to_east, to_west, to_south, to_north, to_south_east, to_north_west, to_south_west, to_north_east, excess_of;
+
+        __device__ void load(const level_pass<float>& g, int y, int x) {
+            const row_table<float, parts> table{g.operator_index, g.operator_rows, g.nx};
+            const float *row = table.row(y) + x + 1, *above = table.row(y - 1) + x + 1;
+            const int part = g.nx + 2;
+            to_east = read(row + east * part);
+            to_west = read(row + east * part - 1);
+            to_south = read(row + south * part);
+            to_north = read(above + south * part);
+            to_south_east = read(row + south_east * part);
+            to_north_west = read(above + south_east * part - 1);
+            to_south_west = read(row + south_west * part);
+            to_north_east = read(above + south_west * part + 1);
+            excess_of = read(row + excess * part);
+        }
+        // b − Au.
+        __device__ float residual(const neighbours<float>& u, float b) const {
+            const float sides = (to_east * (u.east - u.here) + to_west * (u.west - u.here)) +
+                                (to_south * (u.down - u.here) + to_north * (u.up - u.here));
+            const float diagonals = (to_south_east * (u.down_east - u.here) + to_north_west * (u.up_west - u.here)) +
+                                    (to_south_west * (u.down_west - u.here) + to_north_east * (u.up_east - u.here));
+            return b + ((sides + diagonals) - excess_of * u.here);
+        }
+    };
+
     // b − Au at row y.
     __device__ float residual(const neighbours<float>& u, int y, float b) const {
-        const row_table<float, parts> table{g.operator_index, g.operator_rows, g.nx};
-        const float *row = table.row(y) + x + 1, *above = table.row(y - 1) + x + 1;
-        const int part = g.nx + 2;
-        auto at = [](const float* row, int i) { return read(row + i); };
-        const float sides =
-            (at(row, east * part) * (u.east - u.here) + at(row, east * part - 1) * (u.west - u.here)) +
-            (at(row, south * part) * (u.down - u.here) + at(above, south * part) * (u.up - u.here));
-        const float diagonals = (at(row, south_east * part) * (u.down_east - u.here) +
-                                 at(above, south_east * part - 1) * (u.up_west - u.here)) +
-                                (at(row, south_west * part) * (u.down_west - u.here) +
-                                 at(above, south_west * part + 1) * (u.up_east - u.here));
-        return b + ((sides + diagonals) - at(row, excess * part) * u.here);
+        couplings at;
+        at.load(g, y, x);
+        return at.residual(u, b);
     }
 
     __device__ stepped<float> step(const neighbours<float>& u, int y, double omega) const {

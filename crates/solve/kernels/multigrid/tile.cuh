@@ -14,36 +14,6 @@ constexpr int tile_high = level_tile_threads / level_tile_wide * level_tile_rows
 // Per step a row and a column on both sides are spent, and for the residual and the next level's right side another one each.
 __device__ constexpr int tile_margin(bool restricts) { return restricts ? 4 : 2; }
 
-// What a point's equation takes of its neighbours.
-struct point_couplings {
-    float east, west, south, north, south_east, north_west, south_west, north_east, excess, inverse;
-
-    __device__ void load(const level_pass<float>& g, int y, int x) {
-        const row_table<float, nine_point::parts> table{g.operator_index, g.operator_rows, g.nx};
-        const float *row = table.row(y) + x + 1, *above = table.row(y - 1) + x + 1;
-        const int part = g.nx + 2;
-        east = read(row + nine_point::east * part);
-        west = read(row + nine_point::east * part - 1);
-        south = read(row + nine_point::south * part);
-        north = read(above + nine_point::south * part);
-        south_east = read(row + nine_point::south_east * part);
-        north_west = read(above + nine_point::south_east * part - 1);
-        south_west = read(row + nine_point::south_west * part);
-        north_east = read(above + nine_point::south_west * part + 1);
-        excess = read(row + nine_point::excess * part);
-        inverse = read(row_table<float, 1>{g.inverse_index, g.inverse_rows, g.nx}.part(y, 0) + x + 1);
-    }
-    // b − Au, of three rows of three columns.
-    __device__ float residual(const float (&up)[3], const float (&mid)[3], const float (&down)[3], float b) const {
-        const float here = mid[1];
-        const float sides = (east * (mid[2] - here) + west * (mid[0] - here)) +
-                            (south * (down[1] - here) + north * (up[1] - here));
-        const float diagonals = (south_east * (down[2] - here) + north_west * (up[0] - here)) +
-                                (south_west * (down[0] - here) + north_east * (up[2] - here));
-        return b + ((sides + diagonals) - excess * here);
-    }
-};
-
 // What the next level gives a column of rows that are all the same, the first of which is a coarse one's: as `prolong`.
 struct calm_prolongation {
     static constexpr int rows = level_tile_rows / 2 + 1;
@@ -90,19 +60,18 @@ __device__ __forceinline__ void run_tile(const level_pass<float>& g, float (&fie
     const bool there = wrap_x || (column >= 0 && column < g.nx);
     const int x = wrap_x ? wrapped(column, g.nx) : min(max(column, 0), g.nx - 1);
     const bool own_column = lane >= margin && lane < level_tile_wide - margin && column < g.nx;
+    const nine_point equation(g, x, there);
     // Rows that are not there are not stored either.
     auto is_there = [&](int y) {
         return there && (calm || (y >= y0 - margin && y < y1 + margin && (wrap_y || (y >= 0 && y < g.ny))));
     };
     auto row_of = [&](int y) { return !calm && wrap_y ? wrapped(y, g.ny) : y; };
-    auto read_right_side = [&](int y) { return is_there(y) ? read(g.right_side + (row_of(y) * g.pitch + x)) : 0.f; };
-    auto read_inverse = [&](int y) {
-        return read(row_table<float, 1>{g.inverse_index, g.inverse_rows, g.nx}.part(y, 0) + x + 1);
-    };
-    point_couplings at;
-    float right_sides[level_tile_rows];
+    auto read_right_side = [&](int y) { return is_there(y) ? equation.right_side(row_of(y)) : 0.f; };
+    nine_point::couplings at;
+    float right_sides[level_tile_rows], inverse;
     if (calm) {
         at.load(g, top, x);
+        inverse = equation.inverse(top);
 #pragma unroll
         for (int k = 0; k < level_tile_rows; ++k) right_sides[k] = read_right_side(top + k);
     }
@@ -118,7 +87,7 @@ __device__ __forceinline__ void run_tile(const level_pass<float>& g, float (&fie
         float begun = 0.f;
         if (is_there(top + k)) {
             const int y = row_of(top + k);
-            const float inverse = calm ? at.inverse : read_inverse(y);
+            if (!calm) inverse = equation.inverse(y);
             if (start == start_zero) {
                 begun = (omegas[0] * inverse) * right_side(k);
             } else {
@@ -145,7 +114,10 @@ __device__ __forceinline__ void run_tile(const level_pass<float>& g, float (&fie
             float made = 0.f;
             if (is_there(top + k)) {
                 const int y = row_of(top + k);
-                if (!calm) at.load(g, y, x);
+                if (!calm) {
+                    at.load(g, y, x);
+                    inverse = equation.inverse(y);
+                }
                 float over[3], under[3];
                 const bool highest = !calm && !wrap_y && y == 0, lowest = !calm && !wrap_y && y == g.ny - 1;
 #pragma unroll
@@ -153,8 +125,9 @@ __device__ __forceinline__ void run_tile(const level_pass<float>& g, float (&fie
                     over[i] = highest ? (lowest ? mid[i] : down[i]) : up[i];
                     under[i] = lowest ? (highest ? mid[i] : up[i]) : down[i];
                 }
-                const float residual = at.residual(over, mid, under, right_side(k));
-                made = relaxes ? mid[1] + (omega * at.inverse) * residual : residual;
+                const float residual = at.residual({over[0], over[1], over[2], mid[0], mid[1], mid[2], under[0], under[1], under[2]},
+                                                   right_side(k));
+                made = relaxes ? mid[1] + (omega * inverse) * residual : residual;
             }
             fields[1 - from][first + k + 1][lane + 1] = made;
             const int y = top + k;

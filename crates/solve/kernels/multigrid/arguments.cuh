@@ -96,7 +96,7 @@ template <class F> struct alignas(8) level_pass {
     i32 start;
     // The step before which the residual is measured; −1: it is not.
     i32 measured;
-    // Rows of a block, a multiple of 16.
+    // Rows of a block; of the finest level a multiple of 16.
     i32 rows;
     // Row 0's number in the leaves.
     i32 first;

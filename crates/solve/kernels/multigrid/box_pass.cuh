@@ -735,12 +735,12 @@ __device__ __forceinline__ void run_box_pass(const box_pass& g) {
 }
 
 // A kernel of passes over levels of boxes by so many warps a block, and helpers; behind them the other arguments of
-// `run_box_pass`. Of blocks of few warps there are two at a time, where they fit (186 KiB of shared memory for `box_0`), so that
-// one goes on while the other meets.
-#define CROSSWARP_BOX_PASS(name, warps, helpers, ...)                                                    \
+// `run_box_pass`. Of blocks of few warps there are two at a time, where they fit (182 KiB of shared memory for those of
+// `box_0`), so that one goes on while the other meets.
+#define CROSSWARP_BOX_PASS(name, warps, helpers, ...)                                                  \
     extern "C" __global__ void __launch_bounds__(cw::box_tile_x*(warps + helpers), warps < 10 ? 2 : 1) \
-        name(const __grid_constant__ cw::box_pass g) {                                                   \
-        cw::run_box_pass<warps, helpers, __VA_ARGS__>(g);                                                \
+        name(const __grid_constant__ cw::box_pass g) {                                                 \
+        cw::run_box_pass<warps, helpers, __VA_ARGS__>(g);                                              \
     }
 
 }  // namespace crosswarp

@@ -125,8 +125,9 @@ __device__ __forceinline__ void run_tile(const level_pass<float>& g, float (&fie
                     over[i] = highest ? (lowest ? mid[i] : down[i]) : up[i];
                     under[i] = lowest ? (highest ? mid[i] : up[i]) : down[i];
                 }
-                const float residual = at.residual({over[0], over[1], over[2], mid[0], mid[1], mid[2], under[0], under[1], under[2]},
-                                                   right_side(k));
+                const neighbours<float> u{over[0], over[1],  over[2],  mid[0],  mid[1],
+                                          mid[2],  under[0], under[1], under[2]};
+                const float residual = at.residual(u, right_side(k));
                 made = relaxes ? mid[1] + (omega * inverse) * residual : residual;
             }
             fields[1 - from][first + k + 1][lane + 1] = made;

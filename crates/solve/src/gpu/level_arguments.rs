@@ -103,7 +103,7 @@ namespace crosswarp {
         208 pub start: i32 = "i32",
         /// The step before which the residual is measured; −1: it is not.
         212 pub measured: i32 = "i32",
-        /// Rows of a block, a multiple of 16.
+        /// Rows of a block; of the finest level a multiple of 16.
         216 pub rows: i32 = "i32",
         /// Row 0's number in the leaves.
         220 pub first: i32 = "i32",

@@ -467,6 +467,7 @@ impl<T: Real> DeviceLevel<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::cpu::multigrid::shape::Axis;
 
     fn names(kernels: &[PassKernel]) -> Vec<&str> {
         kernels.iter().map(|kernel| kernel.name).collect()
@@ -522,5 +523,27 @@ mod tests {
             names(&varying),
             ["finest_varying_2_2", "finest_varying_2", "finest_varying_0"]
         );
+    }
+
+    #[test]
+    fn small_levels_go_by_tiles_where_there_are_such() {
+        let level = |nx: usize, ny: usize| {
+            let axis = |len| Axis { len, wraps: false };
+            Shape::finest(axis(nx), axis(ny), vec![0, ny], 0, 0)
+        };
+        let of = |pre, nx, ny| {
+            let kernels = coarse_kernels(&Smoothing::new(pre, 2, [0.5, 2.0]), true);
+            let fitting = fitting(&kernels, &level(nx, ny));
+            fitting.iter().map(|kernel| kernel.name).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            of(2, 2049, 2049),
+            ["tile_down_2", "tile_up_2", "tile_begun_2"]
+        );
+        assert_eq!(of(1, 2049, 2049), ["tile_up_2", "coarse_1"]);
+        let strips = ["coarse_down_2", "coarse_up_2", "coarse_begun_2"];
+        assert_eq!(of(2, 4097, 4097), strips);
+        // A grid has no room for as many tiles.
+        assert_eq!(of(2, 3, 65_535 * 24), strips);
     }
 }

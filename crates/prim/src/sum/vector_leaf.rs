@@ -4,7 +4,7 @@
 use half::{bf16, f16};
 
 use crate::Float;
-use crate::simd::{Isa, Load, Simd, Vector, Work};
+use crate::simd::{Isa, Load, Simd, Vector, Work, prefetch};
 use crate::sum::leaf::{LANES, LEAF, ROWS};
 
 /// Most registers that hold the 128 lanes: with 2 lanes each.
@@ -13,6 +13,7 @@ const MAX_REGISTERS: usize = LANES / 2;
 const MAX_PASS: usize = 16;
 /// Largest [`Vector::WIDTH`].
 const MAX_WIDTH: usize = 16;
+const PAGE: usize = 4096;
 
 /// An element type of reproducible sums, as the leaf loop sees it.
 pub trait Narrow: Copy + Send + Sync + 'static {
@@ -161,7 +162,8 @@ impl Distance {
 
 /// In which order a leaf's elements are read. Each lane has its own in order in any case.
 ///
-/// Memory is left to the hardware's prefetchers. Asking for the next leaf gained 10 to 25 % on a Zen 5 with arrays of 4 MiB and
+/// Memory is left to the hardware's prefetchers, but for the first line of each page, which they do not ask for: of 8 and 16 MB
+/// in the third-level cache of a Zen 4 that brings 8 to 15 %. Asking for the next leaf gained 10 to 25 % on a Zen 5 with arrays of 4 MiB and
 /// more; on a Zen 4 it takes 1.7 times as long (rows of 3162 `f64`: 21 GB/s, and 36 without), arrays of 8 MB in the
 /// third-level cache 1.2 times, their dot product 1.7 times.
 const IN_PASSES: u8 = 0;
@@ -315,6 +317,18 @@ unsafe fn one_leaf<I: Isa, T: InVectors, O: LeafOp>(
     }
 }
 
+/// Asks for the first line of the next page at row `row` of a leaf, which begins at `x` and at `y`, if a page has gone by.
+#[inline(always)]
+fn ask_for_the_next_page<T: Narrow, O: LeafOp>(row: usize, x: *const T, y: *const T) {
+    if row.is_multiple_of(PAGE / (LANES * size_of::<T>())) {
+        let next = |at: *const T| at.wrapping_byte_add(PAGE - at.addr() % PAGE);
+        prefetch(next(x));
+        if O::INPUTS == 2 {
+            prefetch(next(y));
+        }
+    }
+}
+
 /// # Safety
 /// As for [`one_leaf`].
 #[inline(always)]
@@ -335,6 +349,7 @@ unsafe fn leaf_in_order<I: Isa, T: InVectors, O: LeafOp, const ORDER: u8>(
         let passes = if ORDER == IN_ROWS {
             for row in 0..rows {
                 let (x, y) = (first.add(row * LANES), second.add(row * LANES));
+                ask_for_the_next_page::<T, O>(row, x, y);
                 add_row::<I, T, O>(&mut lanes[..registers], x, y, 0);
             }
             0
@@ -346,6 +361,9 @@ unsafe fn leaf_in_order<I: Isa, T: InVectors, O: LeafOp, const ORDER: u8>(
             let begin = pass * pass_size * width;
             for row in 0..rows {
                 let (x, y) = (first.add(row * LANES), second.add(row * LANES));
+                if pass == 0 {
+                    ask_for_the_next_page::<T, O>(row, x, y);
+                }
                 add_row::<I, T, O>(&mut sums[..pass_size], x, y, begin);
             }
             lanes[pass * pass_size..][..pass_size].copy_from_slice(&sums[..pass_size]);

@@ -43,8 +43,8 @@ namespace crosswarp {
 constexpr int column_warps = reduce_threads / 32;
 // Elements of a row that a thread loads at once, at most.
 template <class S> constexpr int widest_load = sizeof(S) == 8 ? 2 : 4;
-// Parts of a column that a thread has under way in `do_totals`.
-constexpr int parts_in_flight = 4;
+// Parts of a column that a thread has under way in `do_totals`; of extrema 32 registers.
+template <class Part> constexpr int parts_in_flight = sizeof(Part) == 16 ? 8 : 4;
 // Rows up to which a thread has all of its columns.
 constexpr int few_rows = 16;
 // Columns of them that are `bytes` wide together, at most four: of a row they are loaded at once.
@@ -408,15 +408,16 @@ template <class Body> struct column_kernel {
         const u64 s = first_column + me / lanes;
         const bool there = s < end;
         total mine;
+        constexpr u32 in_flight = parts_in_flight<part>;
 #pragma unroll 1
-        for (u32 first = me % lanes; there && first < parts; first += parts_in_flight * lanes) {
-            part p[parts_in_flight];
+        for (u32 first = me % lanes; there && first < parts; first += in_flight * lanes) {
+            part p[in_flight];
 #pragma unroll
-            for (u32 i = 0; i < parts_in_flight; ++i) {
+            for (u32 i = 0; i < in_flight; ++i) {
                 if (first + i * lanes < parts) p[i] = part_of<part>(a, first + i * lanes, s);
             }
 #pragma unroll
-            for (u32 i = 0; i < parts_in_flight; ++i) {
+            for (u32 i = 0; i < in_flight; ++i) {
                 if (first + i * lanes < parts) mine.take(p[i], first + i * lanes);
             }
         }

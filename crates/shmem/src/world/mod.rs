@@ -11,6 +11,7 @@ pub(crate) mod mapped;
 pub(crate) mod membership;
 pub(crate) mod other_library;
 pub(crate) mod pe;
+pub(crate) mod place;
 pub(crate) mod processes;
 pub(crate) mod ring;
 pub(crate) mod threads;

@@ -36,7 +36,7 @@ fn wide_sums(size: usize, two: bool) -> usize {
 const BLOCKS: usize = 256;
 /// Rows up to which a thread has all of its columns (`few_rows` in the kernels).
 const FEW_ROWS: usize = 16;
-/// Parts of a column that a thread adds up at once (`parts_in_flight` in the kernels).
+/// Parts of a column that a thread adds up at once, at least (`parts_in_flight` in the kernels).
 const PARTS_IN_FLIGHT: usize = 4;
 /// From how many parts on a block adds up a column's parts, and not a warp.
 const MANY_PARTS: usize = 256;
@@ -354,8 +354,14 @@ impl ColumnProgram {
             None if one_launch => &self.at_once,
             None => &self.kernel,
         };
-        let of_parts = launch(first, tiles.grid, tiles.threads)?;
         let threads = THREADS as usize;
+        let of_parts = if one_launch {
+            // Parts of narrow matrices need fewer than the last block likes to have.
+            let last = (last_ones * lanes).next_multiple_of(32).min(threads);
+            launch(first, tiles.grid, tiles.threads.max(last))?
+        } else {
+            launch(first, tiles.grid, tiles.threads)?
+        };
         let totals = match (parts, one_launch) {
             (1, _) | (_, true) => None,
             _ => Some(launch(

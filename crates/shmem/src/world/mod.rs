@@ -11,7 +11,6 @@ pub(crate) mod mapped;
 pub(crate) mod membership;
 pub(crate) mod other_library;
 pub(crate) mod pe;
-pub(crate) mod place;
 pub(crate) mod processes;
 pub(crate) mod ring;
 pub(crate) mod threads;

@@ -10,7 +10,6 @@ use crate::world::config::{Config, ConfigError};
 use crate::world::control::Control;
 use crate::world::mapped::{Mapped, WorldKind};
 use crate::world::pe::Pe;
-use crate::world::place::begin_apart;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use thiserror::Error;
@@ -181,7 +180,6 @@ impl ThreadWorld {
                 1 => None,
                 _ => Some(Network::start(&worlds, network, scope).map_err(failed)?),
             };
-            let first = rustix::thread::sched_getcpu();
             let mut threads = Vec::with_capacity(self.n_pes);
             for me in 0..self.n_pes {
                 let world = Arc::clone(&worlds[hosts.of(me)]);
@@ -192,11 +190,7 @@ impl ThreadWorld {
                 if let Some(bytes) = self.stack_bytes {
                     builder = builder.stack_size(bytes);
                 }
-                let n_pes = self.n_pes;
-                let thread = builder.spawn_scoped(scope, move || {
-                    begin_apart(me, n_pes, first);
-                    f(pe)
-                });
+                let thread = builder.spawn_scoped(scope, move || f(pe));
                 match thread {
                     Ok(thread) => threads.push(thread),
                     Err(source) => {

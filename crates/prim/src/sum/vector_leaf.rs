@@ -405,11 +405,19 @@ unsafe fn halved<V: Vector, O: LeafOp>(lanes: &mut [V; MAX_REGISTERS]) -> V::Lan
             }
             half /= 2;
         }
-        let mut step = V::WIDTH / 2;
         let mut sum = lanes[0];
-        while step > 0 {
-            sum = combine::<_, O>(sum, sum.down(step));
-            step /= 2;
+        // Not a loop, of which the compiler makes one with jumps.
+        if V::WIDTH > 8 {
+            sum = combine::<_, O>(sum, sum.down(8));
+        }
+        if V::WIDTH > 4 {
+            sum = combine::<_, O>(sum, sum.down(4));
+        }
+        if V::WIDTH > 2 {
+            sum = combine::<_, O>(sum, sum.down(2));
+        }
+        if V::WIDTH > 1 {
+            sum = combine::<_, O>(sum, sum.down(1));
         }
         sum.first()
     }

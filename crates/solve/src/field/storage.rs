@@ -1,11 +1,12 @@
-//! Storage of a PE's rows: private, aligned to pages, huge pages advised.
-#![allow(unsafe_code)] // A typed view of an anonymous mapping, and row pointers for the kernels.
+//! Storage of a PE's rows: private, aligned to cache lines; large ones to pages, huge pages advised.
+#![allow(unsafe_code)] // A typed view of bytes, and row pointers for the kernels.
 
 use std::io;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use bytemuck::Pod;
+use bytemuck::allocation::try_zeroed_slice_box;
+use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
 use memmap2::MmapMut;
 
 /// Columns of padding left and right of every row: deeper than the halo of any pass plus one vector.
@@ -17,11 +18,60 @@ const HUGE_PAGE: usize = 2 << 20;
 /// in small ones.
 const ROUNDED_FROM: usize = HUGE_PAGE / 2;
 
+/// Where rows are.
+enum Memory {
+    /// Of the allocator, which has it again for the next one: coarse levels have dozens of fields, and to map, make and
+    /// unmap a page takes longer than to write to it.
+    Allocated(Box<[Line]>),
+    Mapped(MmapMut),
+}
+
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+struct Line([u8; 64]);
+
+impl Memory {
+    /// Zeros.
+    fn new(bytes: usize) -> io::Result<Memory> {
+        if bytes < ROUNDED_FROM {
+            let lines = try_zeroed_slice_box(bytes.div_ceil(size_of::<Line>()));
+            return Ok(Memory::Allocated(
+                lines.map_err(|()| io::ErrorKind::OutOfMemory)?,
+            ));
+        }
+        // Linux aligns a mapping to huge pages, which it has no others of then, if it is a whole number of them.
+        let mapped = bytes
+            .checked_next_multiple_of(HUGE_PAGE)
+            .ok_or(io::ErrorKind::OutOfMemory)?;
+        let map = MmapMut::map_anon(mapped)?;
+        #[cfg(target_os = "linux")]
+        {
+            // Only advice: a kernel without huge pages refuses it and nothing is lost but speed.
+            let _ = map.advise(memmap2::Advice::HugePage);
+        }
+        Ok(Memory::Mapped(map))
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Memory::Allocated(lines) => cast_slice(lines),
+            Memory::Mapped(map) => map,
+        }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Memory::Allocated(lines) => cast_slice_mut(lines),
+            Memory::Mapped(map) => map,
+        }
+    }
+}
+
 /// Rows `rows` of a grid `nx` columns wide, with [`PAD`] columns of padding on both sides, initially all zero bits.
 ///
 /// Row and column numbers are global; both may run out of the grid by the halo (negative numbers included).
 pub struct Field<T> {
-    map: MmapMut,
+    memory: Memory,
     rows: Range<isize>,
     nx: usize,
     stride: usize,
@@ -37,13 +87,15 @@ impl<T: Pod> Field<T> {
     pub fn new(rows: Range<isize>, nx: usize) -> io::Result<Field<T>> {
         let mut field = Field::lazy(rows, nx)?;
         let bytes = (field.rows.len() + 1) * field.stride * size_of::<T>();
-        for byte in (0..bytes).step_by(4096) {
-            field.map[byte] = 0;
+        if let Memory::Mapped(map) = &mut field.memory {
+            for byte in (0..bytes).step_by(4096) {
+                map[byte] = 0;
+            }
         }
         Ok(field)
     }
 
-    /// As [`new`](Self::new), without making the pages: the first write to one makes it, and finds it in the cache, and
+    /// As [`new`](Self::new), without making the pages of a large one: the first write to one makes it, and finds it in the cache, and
     /// until then reading it reads one page of zeros.
     pub fn lazy(rows: Range<isize>, nx: usize) -> io::Result<Field<T>> {
         #[cfg(test)]
@@ -57,21 +109,8 @@ impl<T: Pod> Field<T> {
             .checked_mul(stride)
             .and_then(|elements| elements.checked_mul(size_of::<T>()))
             .ok_or(io::ErrorKind::OutOfMemory)?;
-        // Linux aligns a mapping to huge pages, which it has no others of then, if it is a whole number of them.
-        let mapped = match bytes {
-            0..ROUNDED_FROM => bytes,
-            _ => bytes
-                .checked_next_multiple_of(HUGE_PAGE)
-                .ok_or(io::ErrorKind::OutOfMemory)?,
-        };
-        let map = MmapMut::map_anon(mapped)?;
-        #[cfg(target_os = "linux")]
-        {
-            // Only advice: a kernel without huge pages refuses it and nothing is lost but speed.
-            let _ = map.advise(memmap2::Advice::HugePage);
-        }
         Ok(Field {
-            map,
+            memory: Memory::new(bytes)?,
             rows,
             nx,
             stride,
@@ -103,20 +142,20 @@ impl<T: Pod> Field<T> {
     ///
     /// Columns −[`PAD`] … nx + [`PAD`] − 1 are part of the allocation. Panics if the row is not stored.
     pub fn row_ptr(&self, y: isize) -> *const T {
-        // SAFETY: `offset` is inside the mapping, which was sized for every stored row.
-        unsafe { self.map.as_ptr().cast::<T>().add(self.offset(y)) }
+        // SAFETY: `offset` is inside the memory, which was sized for every stored row.
+        unsafe { self.memory.bytes().as_ptr().cast::<T>().add(self.offset(y)) }
     }
 
     /// As [`Field::row_ptr`], for writing.
     pub fn row_ptr_mut(&mut self, y: isize) -> *mut T {
         let offset = self.offset(y);
         // SAFETY: as in `row_ptr`.
-        unsafe { self.map.as_mut_ptr().cast::<T>().add(offset) }
+        unsafe { self.memory.bytes_mut().as_mut_ptr().cast::<T>().add(offset) }
     }
 
     /// Columns 0 … nx − 1 of row `y`. Panics if the row is not stored.
     pub fn row(&self, y: isize) -> &[T] {
-        // SAFETY: nx elements from column 0 on are inside the row; the mapping lives as long as `self` and any bit
+        // SAFETY: nx elements from column 0 on are inside the row; the memory lives as long as `self` and any bit
         // pattern is a valid `T`.
         unsafe { std::slice::from_raw_parts(self.row_ptr(y), self.nx) }
     }
@@ -152,7 +191,8 @@ impl<T: Pod> Field<T> {
     pub fn copy_row(&mut self, from: isize, to: isize) {
         let (from, to) = (self.offset(from), self.offset(to));
         let bytes = size_of::<T>();
-        self.map
+        self.memory
+            .bytes_mut()
             .copy_within(from * bytes..(from + self.nx) * bytes, to * bytes);
     }
 

@@ -234,7 +234,11 @@ impl<T: Real> WithRightSide<'_, T> {
             south_west: parts.part(y, SOUTH_WEST),
             excess: parts.part(y, EXCESS),
             inverse: self.operator.inverse.whole(y),
-            above: [SOUTH, SOUTH_EAST, SOUTH_WEST].map(|part| parts.part(y - 1, part)),
+            above: [
+                parts.part(y - 1, SOUTH),
+                parts.part(y - 1, SOUTH_EAST),
+                parts.part(y - 1, SOUTH_WEST),
+            ],
         };
         let right_side = self.right_side.row(y);
         let inner = 1..out.len() - 1;

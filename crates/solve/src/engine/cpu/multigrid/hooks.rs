@@ -13,12 +13,26 @@ use super::wavefront::Hooks;
 use crate::element::Real;
 use crate::field::storage::Field;
 
+/// Not by `map`: the compiler calls its closure, for each row, which took 6 % of a cycle of 513².
+#[inline(always)]
+fn parts<T: Real, const N: usize>(
+    transfer: &Transfer<T>,
+    j: isize,
+    which: [usize; N],
+) -> [&[T]; N] {
+    let mut parts: [&[T]; N] = [&[]; N];
+    for (part, which) in parts.iter_mut().zip(which) {
+        *part = transfer.part(j, which);
+    }
+    parts
+}
+
 #[inline(always)]
 fn weights<T: Real>(transfer: &Transfer<T>, j: isize) -> Weights<'_, T> {
     Weights {
-        right: RIGHT.map(|part| transfer.part(j, part)),
-        below: BELOW.map(|part| transfer.part(j, part)),
-        amid: AMID.map(|part| transfer.part(j, part)),
+        right: parts(transfer, j, RIGHT),
+        below: parts(transfer, j, BELOW),
+        amid: parts(transfer, j, AMID),
     }
 }
 

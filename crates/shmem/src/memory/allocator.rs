@@ -26,7 +26,9 @@ pub(crate) const MAX_BLOCKS: u32 = 1 << 16;
 /// assert_eq!(allocator.free_bytes(), 1 << 20);
 /// ```
 pub struct HeapAllocator {
-    allocator: Allocator,
+    /// None before the first block is taken: it has megabytes of lists, and each PE that needs them makes its own.
+    allocator: Option<Allocator>,
+    granules: u32,
     free_granules: u32,
     pub(crate) heap_bytes: usize,
 }
@@ -47,7 +49,8 @@ impl HeapAllocator {
         // Granules are counted in 32 bits: 256 GiB per PE. A larger heap is used up to there.
         let granules = u32::try_from(heap_bytes / GRANULE).unwrap_or(u32::MAX);
         Self {
-            allocator: Allocator::with_max_allocs(granules, MAX_BLOCKS),
+            allocator: None,
+            granules,
             free_granules: granules,
             heap_bytes,
         }
@@ -59,7 +62,10 @@ impl HeapAllocator {
         let padding = align.max(GRANULE) - GRANULE;
         let granules = bytes.checked_add(padding)?.div_ceil(GRANULE).max(1);
         let granules = u32::try_from(granules).ok()?;
-        let block = self.allocator.allocate(granules)?;
+        let allocator = self
+            .allocator
+            .get_or_insert_with(|| Allocator::with_max_allocs(self.granules, MAX_BLOCKS));
+        let block = allocator.allocate(granules)?;
         self.free_granules -= granules;
         let offset = (block.offset as usize * GRANULE).next_multiple_of(align.max(GRANULE));
         Some((offset, Block(block)))
@@ -67,13 +73,22 @@ impl HeapAllocator {
 
     /// Gives a block back.
     pub fn free(&mut self, block: Block) {
-        self.free_granules += self.allocator.allocation_size(block.0);
-        self.allocator.free(block.0);
+        self.free_granules += self.size(block);
+        // It was taken from these.
+        if let Some(allocator) = &mut self.allocator {
+            allocator.free(block.0);
+        }
+    }
+
+    /// Granules of a block.
+    fn size(&self, block: Block) -> u32 {
+        let allocator = self.allocator.as_ref();
+        allocator.map_or(0, |allocator| allocator.allocation_size(block.0))
     }
 
     /// Bytes from `offset`, where [`allocate`](Self::allocate) put an object, to the end of its block.
     pub(crate) fn room(&self, offset: usize, block: Block) -> usize {
-        let end = block.0.offset + self.allocator.allocation_size(block.0);
+        let end = block.0.offset + self.size(block);
         end as usize * GRANULE - offset
     }
 
@@ -85,7 +100,8 @@ impl HeapAllocator {
     /// Whether no block can be taken whatever its size, though there is room. The allocator tells by
     /// reporting no free space.
     pub(crate) fn in_too_many_blocks(&self) -> bool {
-        self.free_granules > 0 && self.allocator.storage_report().total_free_space == 0
+        let full = |lists: &Allocator| lists.storage_report().total_free_space == 0;
+        self.free_granules > 0 && self.allocator.as_ref().is_some_and(full)
     }
 }
 

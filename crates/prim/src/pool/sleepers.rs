@@ -1,11 +1,18 @@
 //! On which processors sleepers wake.
 //!
-//! A thread that is woken may be put behind the one that woke it, although another processor is idle: a virtual machine's
-//! idle processors count as taken where their host has given them to others meanwhile (Linux, `available_idle_cpu`). There
-//! it stays for milliseconds, longer than the job. So who wakes threads takes its own processor from those that they may run
-//! on; once awake they get it back.
+//! The system may put a thread that is woken behind the one that woke it, although another processor is idle: of a virtual
+//! machine, idle processors count as taken where the host has given them to others meanwhile (Linux, `available_idle_cpu`).
+//! There the thread stays for milliseconds, longer than the job. So who wakes threads takes its own processor from those that
+//! they may run on; once awake they get it back.
+//!
+//! What they get back is what they had when they were woken. Where the processors that the process may use are first made
+//! fewer and then more again, threads keep the fewer until they end, [`KEPT`](super::KEPT) after the last job.
 
 use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_getcpu, sched_setaffinity};
+
+/// Threads that are sent elsewhere when they are woken: each takes a microsecond or two of who wakes them. Where there are more,
+/// there are more processors, too.
+const FEW: usize = 4;
 
 /// A thread that sleeps, or is about to.
 struct Sleeper {
@@ -34,17 +41,25 @@ impl Sleepers {
         self.0.remove(place).allowed
     }
 
-    /// Takes the caller's processor from the first `count`, which it is about to wake, where they have others.
+    /// Takes the caller's processor from the first `count`, at most [`FEW`], which it is about to wake, where they have others.
     pub fn leave_the_callers_processor(&mut self, count: usize) {
-        let here = sched_getcpu();
-        for sleeper in self.0.iter_mut().take(count) {
-            // Known already where it was woken before, and is not yet awake.
-            let known = sleeper
-                .allowed
-                .map_or_else(|| sched_getaffinity(Some(sleeper.thread)), Ok);
-            let Ok(allowed) = known else {
-                continue;
+        let (here, mut left) = (sched_getcpu(), count.min(FEW));
+        for sleeper in &mut self.0 {
+            let allowed = match sleeper.allowed {
+                // Woken before, or passed over by the condition variable, and not awake since.
+                Some(allowed) => allowed,
+                None if left == 0 => continue,
+                None => {
+                    left -= 1;
+                    match sched_getaffinity(Some(sleeper.thread)) {
+                        Ok(allowed) => allowed,
+                        Err(_) => continue,
+                    }
+                }
             };
+            if !allowed.is_set(here) {
+                continue;
+            }
             let mut others = allowed;
             others.unset(here);
             // Where that is refused, the thread wakes where it would have.

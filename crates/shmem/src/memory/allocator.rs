@@ -26,7 +26,7 @@ pub(crate) const MAX_BLOCKS: u32 = 1 << 16;
 /// assert_eq!(allocator.free_bytes(), 1 << 20);
 /// ```
 pub struct HeapAllocator {
-    /// None before the first block is taken: it has megabytes of lists, and each PE that needs them makes its own.
+    /// None before a block is asked for: it has megabytes of lists, and each PE that needs them makes its own.
     allocator: Option<Allocator>,
     granules: u32,
     free_granules: u32,

@@ -20,7 +20,7 @@ const ROUNDED_FROM: usize = HUGE_PAGE / 2;
 
 /// Where rows are.
 enum Memory {
-    /// Of the allocator, which has it again for the next one: coarse levels have dozens of fields, and to map, make and
+    /// Of the allocator, which mostly keeps it for the next one: coarse levels have dozens of fields, and to map, make and
     /// unmap a page takes longer than to write to it.
     Allocated(Box<[Line]>),
     Mapped(MmapMut),
@@ -81,9 +81,9 @@ pub struct Field<T> {
 impl<T: Pod> Field<T> {
     /// Allocates the rows `rows`, each of `nx` columns.
     ///
-    /// The pages are made here, by the PE that will use them, and not in the middle of the first pass.
+    /// The pages of a large one are made here, by the PE that will use them, and not in the middle of the first pass.
     ///
-    /// Errors: the system's, when the memory can not be mapped.
+    /// Errors: the system's, when there is not enough memory.
     pub fn new(rows: Range<isize>, nx: usize) -> io::Result<Field<T>> {
         let mut field = Field::lazy(rows, nx)?;
         let bytes = (field.rows.len() + 1) * field.stride * size_of::<T>();
@@ -95,8 +95,8 @@ impl<T: Pod> Field<T> {
         Ok(field)
     }
 
-    /// As [`new`](Self::new), without making the pages of a large one: the first write to one makes it, and finds it in the cache, and
-    /// until then reading it reads one page of zeros.
+    /// As [`new`](Self::new), without making the pages of a large one: the first write to one makes it, and finds it in
+    /// the cache, and until then reading it reads one page of zeros. Of a small one all zeros are written here.
     pub fn lazy(rows: Range<isize>, nx: usize) -> io::Result<Field<T>> {
         #[cfg(test)]
         failing::next()?;

@@ -306,10 +306,13 @@ impl ColumnProgram {
         } else {
             tiles.at_once
         };
+        // Parts of narrow matrices need fewer threads than the last block likes to have.
+        let last_threads = (last_ones * lanes).next_multiple_of(32);
+        let last_threads = tiles.threads.max(last_threads.min(THREADS as usize));
         let one_launch = parts > 1
             && bytes <= ONE_LAUNCH
             && lanes <= 32
-            && last_ones * lanes <= LAST_TURNS * tiles.threads
+            && last_ones * lanes <= LAST_TURNS * last_threads
             && (tiles.side > 0 || tiles.grid[0] <= STATE_WORDS);
         if one_launch {
             workspace.reserve_segments(STATE_WORDS)?;
@@ -355,13 +358,15 @@ impl ColumnProgram {
             None => &self.kernel,
         };
         let threads = THREADS as usize;
-        let of_parts = if one_launch {
-            // Parts of narrow matrices need fewer than the last block likes to have.
-            let last = (last_ones * lanes).next_multiple_of(32).min(threads);
-            launch(first, tiles.grid, tiles.threads.max(last))?
-        } else {
-            launch(first, tiles.grid, tiles.threads)?
-        };
+        let of_parts = launch(
+            first,
+            tiles.grid,
+            if one_launch {
+                last_threads
+            } else {
+                tiles.threads
+            },
+        )?;
         let totals = match (parts, one_launch) {
             (1, _) | (_, true) => None,
             _ => Some(launch(

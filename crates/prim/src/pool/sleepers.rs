@@ -10,8 +10,8 @@
 
 use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-/// Threads that are sent elsewhere when they are woken: each takes a microsecond or two of who wakes them. Where there are more,
-/// there are more processors, too.
+/// Threads that are sent elsewhere when they are woken: each takes a microsecond or two of who wakes them. Where there are
+/// more, there are more processors, too.
 const FEW: usize = 4;
 
 /// A thread that sleeps, or is about to.
@@ -41,7 +41,8 @@ impl Sleepers {
         self.0.remove(place).allowed
     }
 
-    /// Takes the caller's processor from the first `count`, at most [`FEW`], which it is about to wake, where they have others.
+    /// Takes the caller's processor from the first `count`, at most [`FEW`], which it is about to wake, where they have
+    /// others.
     pub fn leave_the_callers_processor(&mut self, count: usize) {
         let (here, mut left) = (sched_getcpu(), count.min(FEW));
         for sleeper in &mut self.0 {

@@ -163,9 +163,9 @@ impl Distance {
 /// In which order a leaf's elements are read. Each lane has its own in order in any case.
 ///
 /// Memory is left to the hardware's prefetchers, but for the first line of each page, which they do not ask for: of 8 and
-/// 16 MB in the third-level cache of a Zen 4 one thread has 4 to 15 % more of it with that. Asking for the next leaf gained 10 to 25 % on a Zen 5 with arrays of 4 MiB and
-/// more; on a Zen 4 it takes 1.7 times as long (rows of 3162 `f64`: 21 GB/s, and 36 without), arrays of 8 MB in the
-/// third-level cache 1.2 times, their dot product 1.7 times.
+/// 16 MB in the third-level cache of a Zen 4 one thread has 4 to 15 % more of it with that. Asking for the next leaf gained
+/// 10 to 25 % on a Zen 5 with arrays of 4 MiB and more; on a Zen 4 it takes 1.7 times as long (rows of 3162 `f64`: 21 GB/s,
+/// and 36 without), arrays of 8 MB in the third-level cache 1.2 times, their dot product 1.7 times.
 const IN_PASSES: u8 = 0;
 /// As it lies in memory, the lanes in the cache. Where the lanes take several passes, these read pieces with gaps between
 /// them, which no prefetcher of the hardware likes: `f64` with AVX2 on Zen 4, a thread, passes and rows: 2.4 MB 55 and 62

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::Simd;
-use crate::pool::{LOOK_AGAIN, kept, may_look, share};
+use crate::pool::{LOOK, kept, may_look, share};
 use crate::sum::leaf::LEAF;
 
 /// How much work pays for waking a thread, and how it is cut.
@@ -97,7 +97,7 @@ impl Run {
         let alone = before.and_then(|run| run.alone);
         let alone = alone.filter(|&alone| now < alone);
         // In a longer pause threads that looked have gone to sleep.
-        let goes_on = before.filter(|run| now - run.ended < LOOK_AGAIN && alone.is_none());
+        let goes_on = before.filter(|run| now - run.ended < LOOK && alone.is_none());
         Self {
             bytes: bytes.saturating_add(goes_on.map_or(0, |run| run.bytes)),
             ended: now,

@@ -30,12 +30,11 @@ use sleepers::{Sleepers, allow};
 /// How long a thread without work is kept.
 const KEPT: Duration = Duration::from_secs(10);
 
-/// How long a thread that has been woken, or started, looks for a job before it sleeps: as long as it takes to wake one.
-const LOOK: Duration = Duration::from_micros(10);
-/// The same of one that has done a job: calls follow one another, as in a loop, and what a loop of Python does in between,
-/// another library's call for example, takes some tens of microseconds. A program that makes a call now and then pays these
-/// microseconds of other processors for each.
-pub const LOOK_AGAIN: Duration = Duration::from_micros(50);
+/// How long a thread that has been woken, or has done a job, looks for another before it sleeps: calls follow one another, as
+/// in a loop, and what a loop of Python does in between, another library's call for example, takes some tens of microseconds.
+/// One that looked for less after it was woken for a job that was over when it came would miss the next one, too. A program
+/// that makes a call now and then pays these microseconds of other processors for each.
+pub const LOOK: Duration = Duration::from_micros(50);
 /// How long the owner of a job looks whether all are out before it sleeps: what is left are the last of equal parts.
 const LOOK_FOR_END: Duration = Duration::from_micros(20);
 /// Looks, which take tens of nanoseconds each, between two at the clock. The processor is not given away in between: who
@@ -325,13 +324,12 @@ impl Pool {
 
     /// What a thread does.
     fn serve(&self, number: usize) {
-        let mut time = LOOK;
         loop {
             // This one, those beside it, and one that has work.
             let threads = self.threads.load(Ordering::Relaxed) + 1;
             let found = look(
                 if may_look(threads) {
-                    time
+                    LOOK
                 } else {
                     Duration::ZERO
                 },
@@ -339,10 +337,8 @@ impl Pool {
             );
             if let Some(found) = found {
                 self.help(number, found);
-                time = LOOK_AGAIN;
                 continue;
             }
-            time = LOOK;
             let mut state = lock(&self.state);
             self.doors.falls_asleep();
             // From here on who opens a door does not count on this thread, but comes by the lock to call or start one.

@@ -4,7 +4,7 @@
 //! Who has work opens a [door](door) to it, does it part by part, and others come to help, or not: nobody waits for a
 //! thread that has not begun. So a busy machine, a thread that cannot be started and a fork cost help, never an answer.
 //!
-//! A thread that has helped looks for the next job for a while ([`LOOK`]) before it sleeps.
+//! A thread that has helped, or was woken, looks for the next job for a while ([`LOOK`]) before it sleeps.
 //!
 //! A fork takes none of the threads along, and perhaps a lock that one of them had. So the process that [`share`] is
 //! called in makes a pool of its own, and does not look at what it has inherited.

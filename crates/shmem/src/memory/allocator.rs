@@ -28,7 +28,6 @@ pub(crate) const MAX_BLOCKS: u32 = 1 << 16;
 pub struct HeapAllocator {
     /// None before a block is asked for: it has megabytes of lists, and each PE that needs them makes its own.
     allocator: Option<Allocator>,
-    granules: u32,
     free_granules: u32,
     pub(crate) heap_bytes: usize,
 }
@@ -43,15 +42,17 @@ impl fmt::Debug for Block {
     }
 }
 
+/// Of a heap. They are counted in 32 bits: 256 GiB per PE. A larger heap is used up to there.
+fn granules_of(heap_bytes: usize) -> u32 {
+    u32::try_from(heap_bytes / GRANULE).unwrap_or(u32::MAX)
+}
+
 impl HeapAllocator {
     /// The allocator of an empty heap of `heap_bytes` bytes, of which it uses at most 256 GiB.
     pub fn new(heap_bytes: usize) -> Self {
-        // Granules are counted in 32 bits: 256 GiB per PE. A larger heap is used up to there.
-        let granules = u32::try_from(heap_bytes / GRANULE).unwrap_or(u32::MAX);
         Self {
             allocator: None,
-            granules,
-            free_granules: granules,
+            free_granules: granules_of(heap_bytes),
             heap_bytes,
         }
     }
@@ -62,9 +63,9 @@ impl HeapAllocator {
         let padding = align.max(GRANULE) - GRANULE;
         let granules = bytes.checked_add(padding)?.div_ceil(GRANULE).max(1);
         let granules = u32::try_from(granules).ok()?;
-        let allocator = self
-            .allocator
-            .get_or_insert_with(|| Allocator::with_max_allocs(self.granules, MAX_BLOCKS));
+        let allocator = self.allocator.get_or_insert_with(|| {
+            Allocator::with_max_allocs(granules_of(self.heap_bytes), MAX_BLOCKS)
+        });
         let block = allocator.allocate(granules)?;
         self.free_granules -= granules;
         let offset = (block.offset as usize * GRANULE).next_multiple_of(align.max(GRANULE));

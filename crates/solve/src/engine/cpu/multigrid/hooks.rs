@@ -13,7 +13,7 @@ use super::wavefront::Hooks;
 use crate::element::Real;
 use crate::field::storage::Field;
 
-/// Not by `map`: the compiler calls its closure, for each row, which took 6 % of a cycle of 513².
+/// Some parts of row `j`. Not by `map`: the compiler calls its closure, for each row, which took 6 % of a solve of 513².
 #[inline(always)]
 fn parts<T: Real, const N: usize>(
     transfer: &Transfer<T>,

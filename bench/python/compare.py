@@ -27,9 +27,10 @@ import crosswarp as cw
 import numpy as np
 
 
-# Before each turn, in seconds: until the threads of the library before have gone to sleep. Those of OpenBLAS, NumPy's, spin
-# for some 30 ms after a call, and keep whose turn it is from their processors.
-REST = 0.04
+# Before each turn, in seconds: until the threads of the library before have gone to sleep. Those of OpenBLAS, NumPy's, spin for
+# 2^28 ticks of the time stamp counter after a call (103 ms at 2.6 GHz; 30 ms of processor time seen elsewhere), and keep whose
+# turn it is from their processors.
+REST = 0.12
 
 
 def optional(name):

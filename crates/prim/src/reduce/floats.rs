@@ -2,7 +2,6 @@
 
 use std::num::NonZeroU64;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::reduce::exchange::Exchange;
 use crate::reduce::part::Part;
@@ -20,16 +19,15 @@ use crate::{Float, Op, ReduceError, Scalar, Simd, Value};
 /// at 2^16 `f32` on Zen 5, 148 GB/s one by one, 199 eight at a time.
 const BATCH: usize = 32;
 
-/// Leaves up to which threads leave results, and not totals, to the one that adds them up: 10^6 `f64` on 12 threads of a Xeon
-/// 19 µs instead of 27 (measured when each total had 600 bytes).
-const FEW_LEAVES: usize = 1024;
-
 /// The exact total of the leaf results of all PEs. `op`: what a GPU calls `O`.
 fn total<T: InVectors + Scalar, O: LeafOp>(
     exchange: &Exchange<'_>,
     part: &Part<'_, T>,
     op: Op,
 ) -> Result<LeafTotal<T::Wide>, ReduceError> {
+    if let (Part::Host(inputs), true) = (part, exchange.is_alone()) {
+        return Ok(total_of_slices::<T, O>(exchange.workers, inputs));
+    }
     let simd = exchange.workers.simd;
     let leaves = exchange.own_leaves(part)?;
     let mine = match part {
@@ -56,82 +54,42 @@ fn total<T: InVectors + Scalar, O: LeafOp>(
     combine_pes(exchange, mine)
 }
 
-/// The exact total of the leaf results of whole leaves.
+/// The exact total of the leaf results of arrays.
 fn total_of_slices<T: InVectors, O: LeafOp>(
     workers: Workers<'_>,
-    whole: &[&[T]],
+    inputs: &[&[T]],
 ) -> LeafTotal<T::Wide> {
-    let simd = workers.simd;
-    let distance = Distance::of(size_of_val(whole[0]), O::INPUTS);
+    let distance = Distance::of(size_of_val(inputs[0]), O::INPUTS);
     let bytes = size_of::<T>() * O::INPUTS;
-    if workers.threads > 1 && whole[0].len() / LEAF <= FEW_LEAVES {
-        return total_of_few::<T, O>(workers, whole, distance);
-    }
-    let sums = workers.split(Cost::Streaming, bytes, whole[0].len(), |part| {
+    let sums = workers.split(Cost::Streaming, bytes, inputs[0].len(), |part| {
         let mut sum = LeafTotal::new();
-        add_leaves::<T, O>(&mut sum, simd, whole, part, distance);
+        add_leaves::<T, O>(&mut sum, workers.simd, inputs, part, distance);
         sum
     });
     merge(&sums)
 }
 
-/// The same of so few leaves that it takes one thread less time to add their values than to get the totals of others.
-fn total_of_few<T: InVectors, O: LeafOp>(
-    workers: Workers<'_>,
-    whole: &[&[T]],
-    distance: Distance,
-) -> LeafTotal<T::Wide> {
-    let leaves = whole[0].len() / LEAF;
-    let values: Vec<AtomicU64> = (0..leaves).map(|_| AtomicU64::new(0)).collect();
-    let bytes = size_of::<T>() * O::INPUTS;
-    workers.split(Cost::Streaming, bytes, whole[0].len(), |part| {
-        for_leaves::<T, O>(workers.simd, whole, part, distance, |leaf, value| {
-            // Relaxed: they are read after all threads have left `split`.
-            values[leaf].store(value.to_bits64(), Ordering::Relaxed);
-        });
-    });
-    let value = |k: usize| <T::Wide as Float>::from_bits64(values[k].load(Ordering::Relaxed));
-    let mut sum = LeafTotal::new();
-    for k in 0..leaves {
-        let leaf = [0, O::INPUTS - 1].map(|input| &whole[input][k * LEAF..(k + 1) * LEAF]);
-        sum.add_leaf::<T, O>(value(k), &leaf[..O::INPUTS]);
-    }
-    sum
-}
-
-/// Gives the number and the result of each leaf of elements `part`, whole leaves, to `take`.
+/// Adds the leaf results of elements `part`, which begin with a leaf. The last leaf may not be whole.
 #[inline(always)]
-fn for_leaves<T: InVectors, O: LeafOp>(
+fn add_leaves<T: InVectors, O: LeafOp>(
+    sum: &mut LeafTotal<T::Wide>,
     simd: Simd,
-    whole: &[&[T]],
+    inputs: &[&[T]],
     part: Range<usize>,
     distance: Distance,
-    mut take: impl FnMut(usize, T::Wide),
 ) {
     let mut results = [<T::Wide as Float>::NEG_ZERO; BATCH];
     for start in part.clone().step_by(BATCH * LEAF) {
         let end = (start + BATCH * LEAF).min(part.end);
-        let inputs = [0, O::INPUTS - 1].map(|k| &whole[k][start..end]);
-        let results = &mut results[..(end - start) / LEAF];
-        leaf_results::<T, O>(simd, &inputs[..O::INPUTS], LEAF, distance, results);
+        let batch = [0, O::INPUTS - 1].map(|k| &inputs[k][start..end]);
+        let results = &mut results[..(end - start).div_ceil(LEAF)];
+        leaf_results::<T, O>(simd, &batch[..O::INPUTS], end - start, distance, results);
         for (k, &value) in results.iter().enumerate() {
-            take(start / LEAF + k, value);
+            let leaf = k * LEAF..((k + 1) * LEAF).min(end - start);
+            let leaf = batch.map(|input| &input[leaf.clone()]);
+            sum.add_leaf::<T, O>(value, &leaf[..O::INPUTS]);
         }
     }
-}
-
-/// Adds the leaf results of elements `part`, whole leaves.
-fn add_leaves<T: InVectors, O: LeafOp>(
-    sum: &mut LeafTotal<T::Wide>,
-    simd: Simd,
-    whole: &[&[T]],
-    part: Range<usize>,
-    distance: Distance,
-) {
-    for_leaves::<T, O>(simd, whole, part, distance, |k, value| {
-        let leaf = [0, O::INPUTS - 1].map(|input| &whole[input][k * LEAF..(k + 1) * LEAF]);
-        sum.add_leaf::<T, O>(value, &leaf[..O::INPUTS]);
-    });
 }
 
 /// [`Element::row`](crate::Element::row) of all but extrema; `value` makes a value of a result.
@@ -158,16 +116,9 @@ fn total_of_row<T: InVectors, O: LeafOp>(
     inputs: &[&[T]],
     bytes: usize,
 ) -> LeafTotal<T::Wide> {
-    let whole = inputs[0].len() / LEAF * LEAF;
     let mut sum = LeafTotal::new();
     let distance = Distance::of(bytes, O::INPUTS);
-    add_leaves::<T, O>(&mut sum, simd, inputs, 0..whole, distance);
-    if whole < inputs[0].len() {
-        let last = [0, O::INPUTS - 1].map(|k| &inputs[k][whole..]);
-        let last = &last[..O::INPUTS];
-        let value = leaf_result::<T, O>(simd, last, distance);
-        sum.add_leaf::<T, O>(value, last);
-    }
+    add_leaves::<T, O>(&mut sum, simd, inputs, 0..inputs[0].len(), distance);
     sum
 }
 

@@ -50,6 +50,14 @@ impl Load<f32> for __m256 {
     unsafe fn load(from: *const f32) -> Self {
         intrinsic!(_mm256_loadu_ps(from))
     }
+    #[inline(always)]
+    unsafe fn load_some(from: *const f32, count: usize, padding: f32) -> Self {
+        let places = intrinsic!(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+        let mask = intrinsic!(_mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), places));
+        let loaded = intrinsic!(_mm256_maskload_ps(from, mask));
+        let mask = intrinsic!(_mm256_castsi256_ps(mask));
+        intrinsic!(_mm256_blendv_ps(_mm256_set1_ps(padding), loaded, mask))
+    }
 }
 
 impl Load<f16> for __m256 {
@@ -100,5 +108,13 @@ impl Load<f64> for __m256d {
     #[inline(always)]
     unsafe fn load(from: *const f64) -> Self {
         intrinsic!(_mm256_loadu_pd(from))
+    }
+    #[inline(always)]
+    unsafe fn load_some(from: *const f64, count: usize, padding: f64) -> Self {
+        let places = intrinsic!(_mm256_setr_epi64x(0, 1, 2, 3));
+        let mask = intrinsic!(_mm256_cmpgt_epi64(_mm256_set1_epi64x(count as i64), places));
+        let loaded = intrinsic!(_mm256_maskload_pd(from, mask));
+        let mask = intrinsic!(_mm256_castsi256_pd(mask));
+        intrinsic!(_mm256_blendv_pd(_mm256_set1_pd(padding), loaded, mask))
     }
 }

@@ -51,6 +51,15 @@ impl Load<f32> for __m512 {
     unsafe fn load(from: *const f32) -> Self {
         intrinsic!(_mm512_loadu_ps(from))
     }
+    #[inline(always)]
+    unsafe fn load_some(from: *const f32, count: usize, padding: f32) -> Self {
+        let mask = (1u32 << count) - 1;
+        intrinsic!(_mm512_mask_loadu_ps(
+            _mm512_set1_ps(padding),
+            mask as u16,
+            from
+        ))
+    }
 }
 
 impl Load<f16> for __m512 {
@@ -103,5 +112,14 @@ impl Load<f64> for __m512d {
     #[inline(always)]
     unsafe fn load(from: *const f64) -> Self {
         intrinsic!(_mm512_loadu_pd(from))
+    }
+    #[inline(always)]
+    unsafe fn load_some(from: *const f64, count: usize, padding: f64) -> Self {
+        let mask = (1u32 << count) - 1;
+        intrinsic!(_mm512_mask_loadu_pd(
+            _mm512_set1_pd(padding),
+            mask as u8,
+            from
+        ))
     }
 }

@@ -192,6 +192,9 @@ pub(crate) trait Work {
     unsafe fn run<I: Isa>(self) -> Self::Output;
 }
 
+/// Largest [`Vector::WIDTH`].
+pub(crate) const MAX_WIDTH: usize = 16;
+
 /// An instruction set: its vectors for the two types in which sums are formed.
 pub(crate) trait Isa {
     type F32: Vector<Lane = f32> + Load<f32> + Load<f16> + Load<bf16>;
@@ -239,6 +242,23 @@ pub(crate) trait Load<T>: Vector {
     /// As for [`Vector`], and `from` is valid for reads of that many elements (no alignment needed
     /// beyond that of `T`).
     unsafe fn load(from: *const T) -> Self;
+
+    /// Loads the first `count` elements, fewer than [`Vector::WIDTH`], and `padding` for the others.
+    ///
+    /// # Safety
+    /// As for [`load`](Self::load), of `count` elements.
+    #[inline(always)]
+    unsafe fn load_some(from: *const T, count: usize, padding: T) -> Self
+    where
+        T: Copy,
+    {
+        let mut padded = [padding; MAX_WIDTH];
+        // SAFETY: the caller's contract; the array has as many elements as any vector.
+        unsafe {
+            core::ptr::copy_nonoverlapping(from, padded.as_mut_ptr(), count.min(MAX_WIDTH));
+            Self::load(padded.as_ptr())
+        }
+    }
 }
 
 /// Hints that the cache line at `address`, which may be anywhere, will be read soon.

@@ -4,15 +4,13 @@
 use half::{bf16, f16};
 
 use crate::Float;
-use crate::simd::{Isa, Load, Simd, Vector, Work, prefetch};
+use crate::simd::{Isa, Load, MAX_WIDTH, Simd, Vector, Work, prefetch};
 use crate::sum::leaf::{LANES, LEAF, ROWS};
 
 /// Most registers that hold the 128 lanes: with 2 lanes each.
 const MAX_REGISTERS: usize = LANES / 2;
 /// Largest [`Vector::PASS`].
 const MAX_PASS: usize = 16;
-/// Largest [`Vector::WIDTH`].
-const MAX_WIDTH: usize = 16;
 const PAGE: usize = 4096;
 
 /// An element type of reproducible sums, as the leaf loop sees it.
@@ -254,24 +252,41 @@ impl<T: InVectors, O: LeafOp> Work for LeafResults<'_, T, O> {
     }
 }
 
-/// The terms of the elements from `at` on.
+/// The terms of some elements; `y` is another input's, or anything if there is none.
 ///
 /// # Safety
-/// As for [`one_leaf`], and a vector from `at` on lies in the leaf.
+/// As for [`Vector`].
 #[inline(always)]
-unsafe fn terms<I: Isa, T: InVectors, O: LeafOp>(
-    first: *const T,
-    second: *const T,
+unsafe fn terms<V: Vector, O: LeafOp>(x: V, y: V) -> V {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match O::TERM {
+            Term::Value => x,
+            Term::Square => x.mul(x),
+            Term::Product => x.mul(y),
+        }
+    }
+}
+
+/// Combines the terms of the elements from `at` on with the sums of their lanes.
+///
+/// # Safety
+/// As for [`one_leaf`], of a vector of elements from `at` on at `x` and `y`.
+#[inline(always)]
+unsafe fn add_terms<I: Isa, T: InVectors, O: LeafOp>(
+    sums: T::Vector<I>,
+    x: *const T,
+    y: *const T,
     at: usize,
 ) -> T::Vector<I> {
     // SAFETY: the caller's contract.
     unsafe {
-        let x = T::Vector::<I>::load(first.add(at));
-        match O::TERM {
-            Term::Value => x,
-            Term::Square => x.mul(x),
-            Term::Product => x.mul(T::Vector::<I>::load(second.add(at))),
-        }
+        let first = T::Vector::<I>::load(x.add(at));
+        let second = match O::INPUTS {
+            2 => T::Vector::<I>::load(y.add(at)),
+            _ => first,
+        };
+        combine::<_, O>(sums, terms::<_, O>(first, second))
     }
 }
 
@@ -289,8 +304,39 @@ unsafe fn add_row<I: Isa, T: InVectors, O: LeafOp>(
     for (k, sum) in sums.iter_mut().enumerate() {
         // SAFETY: the caller's contract.
         unsafe {
-            let term = terms::<I, T, O>(x, y, begin + k * T::Vector::<I>::WIDTH);
-            *sum = combine::<_, O>(*sum, term);
+            *sum = add_terms::<I, T, O>(*sum, x, y, begin + k * T::Vector::<I>::WIDTH);
+        }
+    }
+}
+
+/// The same of a row of which only `more` elements are there. Each sum by itself, and not as many as there are elements for,
+/// so that they stay in registers.
+///
+/// # Safety
+/// As for [`one_leaf`], of the elements from `begin` to `more` at `x` and `y`.
+#[inline(always)]
+unsafe fn add_part_of_row<I: Isa, T: InVectors, O: LeafOp>(
+    sums: &mut [T::Vector<I>],
+    x: *const T,
+    y: *const T,
+    begin: usize,
+    more: usize,
+) {
+    let width = T::Vector::<I>::WIDTH;
+    for (k, sum) in sums.iter_mut().enumerate() {
+        let at = begin + k * width;
+        // SAFETY: the caller's contract.
+        unsafe {
+            if at + width <= more {
+                *sum = add_terms::<I, T, O>(*sum, x, y, at);
+            } else if at < more {
+                let first = T::Vector::<I>::load_some(x.add(at), more - at, O::padding(0));
+                let second = match O::INPUTS {
+                    2 => T::Vector::<I>::load_some(y.add(at), more - at, O::padding(1)),
+                    _ => first,
+                };
+                *sum = combine::<_, O>(*sum, terms::<_, O>(first, second));
+            }
         }
     }
 }
@@ -352,6 +398,10 @@ unsafe fn leaf_in_order<I: Isa, T: InVectors, O: LeafOp, const ORDER: u8>(
                 ask_for_the_next_page::<T, O>(row, x, y);
                 add_row::<I, T, O>(&mut lanes[..registers], x, y, 0);
             }
+            if more > 0 {
+                let (x, y) = (first.add(rows * LANES), second.add(rows * LANES));
+                add_part_of_row::<I, T, O>(&mut lanes[..registers], x, y, 0, more);
+            }
             0
         } else {
             registers / pass_size
@@ -366,24 +416,11 @@ unsafe fn leaf_in_order<I: Isa, T: InVectors, O: LeafOp, const ORDER: u8>(
                 }
                 add_row::<I, T, O>(&mut sums[..pass_size], x, y, begin);
             }
-            lanes[pass * pass_size..][..pass_size].copy_from_slice(&sums[..pass_size]);
-        }
-        if more > 0 {
-            let (x, y) = (first.add(rows * LANES), second.add(rows * LANES));
-            let (whole, last) = (more / width, more % width);
-            add_row::<I, T, O>(&mut lanes[..whole], x, y, 0);
-            if last > 0 {
-                let mut padded = [0, O::INPUTS - 1].map(|input| [O::padding(input); MAX_WIDTH]);
-                for (padded, from) in padded.iter_mut().zip([x, y]) {
-                    core::ptr::copy_nonoverlapping(
-                        from.add(whole * width),
-                        padded.as_mut_ptr(),
-                        last,
-                    );
-                }
-                let [x, y] = padded.each_ref().map(|padded| padded.as_ptr());
-                add_row::<I, T, O>(&mut lanes[whole..][..1], x, y, 0);
+            if more > 0 {
+                let (x, y) = (first.add(rows * LANES), second.add(rows * LANES));
+                add_part_of_row::<I, T, O>(&mut sums[..pass_size], x, y, begin, more);
             }
+            lanes[pass * pass_size..][..pass_size].copy_from_slice(&sums[..pass_size]);
         }
         halved::<_, O>(&mut lanes)
     }

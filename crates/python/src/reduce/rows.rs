@@ -21,9 +21,9 @@ use crate::run::{Stop, guarded, share, threads, work};
 /// Rows from which on a reduction's own threads are used, and not one thread a row.
 const LONG_ROW: usize = 16 << 20;
 
-/// Longest rows of floats whose sums have a loop of their own. 3162 rows on a Zen 4, by it and by that of long rows: of 256
-/// `f32` 130 and 200 µs, of 512 180 and 250, of 1114 560 and 405.
-const SHORT_SUM: usize = 512;
+/// Bytes up to which a sum of floats is made without a reducer, which costs a tenth of a microsecond more, and by one thread:
+/// so many as pay for another one.
+const DIRECT_SUM: usize = 192 << 10;
 /// Elements of the longest row whose extremum is not found by a reducer, which costs a tenth of a microsecond more.
 const LONGEST_EXTREMUM: usize = 1 << 16;
 
@@ -119,14 +119,21 @@ pub(super) fn rows_of<T: Element>(
 /// The reduction of a short array, of the operations and types that have a shorter way.
 #[inline]
 pub(super) fn short<T: Element>(op: Op, inputs: [&[T]; 2]) -> Option<Value> {
-    if !(1..=LEAF).contains(&inputs[0].len()) {
-        return None;
-    }
+    let (len, bytes) = (inputs[0].len(), size_of_val(inputs[0]));
+    let count = if op == Op::Dot { 2 } else { 1 };
     match (op, T::DTYPE) {
-        (Op::Min | Op::Argmin, _) => Some(short_extremum::<T, false>(op, inputs[0])),
-        (Op::Max | Op::Argmax, _) => Some(short_extremum::<T, true>(op, inputs[0])),
-        (_, DType::F32) if sums::has(op) => short_sum::<f32>(op, inputs.map(cast_slice)),
-        (_, DType::F64) if sums::has(op) => short_sum::<f64>(op, inputs.map(cast_slice)),
+        _ if len == 0 => None,
+        (Op::Min | Op::Argmin, _) if len <= LEAF => Some(short_extremum::<T, false>(op, inputs[0])),
+        (Op::Max | Op::Argmax, _) if len <= LEAF => Some(short_extremum::<T, true>(op, inputs[0])),
+        (_, DType::F32) if sums::has_row::<f32>(op, len) => {
+            short_sum::<f32>(op, inputs.map(cast_slice))
+        }
+        (_, DType::F64) if sums::has_row::<f64>(op, len) => {
+            short_sum::<f64>(op, inputs.map(cast_slice))
+        }
+        (_, dtype) if sums::has(op) && dtype.is_float() && count * bytes <= DIRECT_SUM => {
+            T::row(Simd::detect(), op, &inputs[..count], bytes)
+        }
         _ => None,
     }
 }
@@ -168,15 +175,13 @@ fn short_rows<T: Element>(
         return Ok(false);
     }
     let inputs = [0, arrays.len() - 1].map(|k| &arrays[k][rows.start * len..rows.end * len]);
-    // Those of more elements go by the loop of whole arrays.
-    let is_sum = sums::has(op) && len <= SHORT_SUM;
     match (op, T::DTYPE) {
         (Op::Min | Op::Argmin, _) => extrema_of_rows::<T, false>(op, inputs[0], len, rows, output),
         (Op::Max | Op::Argmax, _) => extrema_of_rows::<T, true>(op, inputs[0], len, rows, output),
-        (_, DType::F32) if is_sum => {
+        (_, DType::F32) if sums::has_row::<f32>(op, len) => {
             sums_of_rows::<f32, T>(op, inputs, len, rows, output)?;
         }
-        (_, DType::F64) if is_sum => {
+        (_, DType::F64) if sums::has_row::<f64>(op, len) => {
             sums_of_rows::<f64, T>(op, inputs, len, rows, output)?;
         }
         (_, dtype) if integers::has(op) => {

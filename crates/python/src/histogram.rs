@@ -236,6 +236,9 @@ fn bincount(
     })
 }
 
+/// Values that pay for a thread: of 10^5, two threads count on a Zen 4 in 60 µs, and one in 98.
+const COUNTS_OF_A_THREAD: usize = 1 << 15;
+
 fn counts<T: Scalar + TryInto<usize> + Sync>(
     values: Array,
     weights: Option<Array>,
@@ -249,7 +252,7 @@ fn counts<T: Scalar + TryInto<usize> + Sync>(
         return weighted(values.len(), bin_of, weights, output, stop);
     }
     // Each thread has counters of its own, which have to be worth their clearing and adding up.
-    let most = values.len() / SLOW_PIECE.max(bins);
+    let most = values.len() / COUNTS_OF_A_THREAD.max(bins);
     let threads = threads(asked).min(most).max(1);
     let stranger = AtomicBool::new(false);
     let tally = |values: &[T]| {

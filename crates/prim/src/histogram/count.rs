@@ -20,7 +20,7 @@ const MOST_OF_A_COUNTER: usize = 1 << 31;
 /// and fills whole vectors.
 const BLOCK: usize = 1024;
 /// Samples that pay for a thread.
-const SAMPLES_PER_THREAD: usize = 1 << 17;
+const SAMPLES_PER_THREAD: usize = 1 << 15;
 /// Totals exchanged at a time by a team.
 const EXCHANGED: usize = 1 << 16;
 

@@ -52,22 +52,41 @@ __device__ inline void solve_coarsest(const box_pass& g) {
         const int i = lane + 32 * k;
         sum[k] = i < n && g.active[i] ? g.right_side[offset(i)] : 0.0;
     }
-    auto step = [&](int j, bool forward) {
-        double mine = sum[0];
+    // The factor's numbers of some steps are asked for before the first of them: one after the other, each step would wait
+    // for memory.
+    constexpr int ahead = 4;
+    for (int begin = 0; begin < 2 * n; begin += ahead) {
+        double diagonal[ahead], column[ahead][per];
+        auto place = [&](int a) { return begin + a < n ? begin + a : 2 * n - 1 - begin - a; };
+        auto takes = [&](int i, int a) { return i < n && begin + a < 2 * n && (begin + a < n ? i > place(a) : i < place(a)); };
 #pragma unroll
-        for (int k = 1; k < per; ++k) mine = j / 32 == k ? sum[k] : mine;
-        const double solved = __shfl_sync(0xffffffffu, mine, j & 31) * read(g.factor + (j * n + j));
+        for (int a = 0; a < ahead; ++a) {
+            const int j = max(place(a), 0);
+            diagonal[a] = read(g.factor + (j * n + j));
 #pragma unroll
-        for (int k = 0; k < per; ++k) {
-            const int i = lane + 32 * k;
-            if (i == j) {
-                sum[k] = solved;
-            } else if (i < n && (forward ? i > j : i < j)) {
-                sum[k] -= read(g.factor + (forward ? i * n + j : j * n + i)) * solved;
+            for (int k = 0; k < per; ++k) {
+                const int i = lane + 32 * k;
+                if (takes(i, a)) column[a][k] = read(g.factor + (begin + a < n ? i * n + j : j * n + i));
             }
         }
-    };
-    for (int t = 0; t < 2 * n; ++t) step(t < n ? t : 2 * n - 1 - t, t < n);
+#pragma unroll
+        for (int a = 0; a < ahead; ++a) {
+            if (begin + a >= 2 * n) break;
+            const int j = place(a);
+            static_assert(per == 4, "who has point j");
+            const double first = j & 32 ? sum[1] : sum[0], second = j & 32 ? sum[3] : sum[2];
+            const double solved = __shfl_sync(0xffffffffu, j & 64 ? second : first, j & 31) * diagonal[a];
+#pragma unroll
+            for (int k = 0; k < per; ++k) {
+                const int i = lane + 32 * k;
+                if (i == j) {
+                    sum[k] = solved;
+                } else if (takes(i, a)) {
+                    sum[k] -= column[a][k] * solved;
+                }
+            }
+        }
+    }
 #pragma unroll
     for (int k = 0; k < per; ++k) {
         if (lane + 32 * k < n) g.after[offset(lane + 32 * k)] = sum[k];

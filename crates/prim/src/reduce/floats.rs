@@ -25,6 +25,7 @@ fn total<T: InVectors + Scalar, O: LeafOp>(
     part: &Part<'_, T>,
     op: Op,
 ) -> Result<LeafTotal<T::Wide>, ReduceError> {
+    // All leaves are this PE's, and the last one need not be whole.
     if let (Part::Host(inputs), true) = (part, exchange.is_alone()) {
         return Ok(total_of_slices::<T, O>(exchange.workers, inputs));
     }

@@ -72,7 +72,7 @@ struct alignas(8) box_pass {
     double omega[box_most_steps];
     // What the field is multiplied by before it is squared.
     double diagonal;
-    // Of the coarsest level: its factor, by rows, and whether points have an equation.
+    // Of the coarsest level: its factor L, by rows, above the diagonal Lᵀ, and whether points have an equation.
     const double* factor;
     const u8* active;
     i32 size[3];

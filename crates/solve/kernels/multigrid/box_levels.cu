@@ -41,7 +41,7 @@ __device__ inline void square(const box_pass& g) {
 }
 
 // Solves the coarsest level: L Lᵀ u = b, the terms of each sum in the order of `dense.rs`. A warp, of which a lane has a
-// few points.
+// few points. The factor has Lᵀ above its diagonal, so that lanes read side by side.
 __device__ inline void solve_coarsest(const box_pass& g) {
     constexpr int per = box_coarsest_of_lane;
     const int nx = g.size[0], ny = g.size[1], n = nx * ny * g.size[2], lane = threadIdx.x;
@@ -52,41 +52,48 @@ __device__ inline void solve_coarsest(const box_pass& g) {
         const int i = lane + 32 * k;
         sum[k] = i < n && g.active[i] ? g.right_side[offset(i)] : 0.0;
     }
-    // The factor's numbers of some steps are asked for before the first of them: one after the other, each step would wait
-    // for memory.
-    constexpr int ahead = 4;
-    for (int begin = 0; begin < 2 * n; begin += ahead) {
-        double diagonal[ahead], column[ahead][per];
-        auto place = [&](int a) { return begin + a < n ? begin + a : 2 * n - 1 - begin - a; };
-        auto takes = [&](int i, int a) { return i < n && begin + a < 2 * n && (begin + a < n ? i > place(a) : i < place(a)); };
+    static_assert(per == 4, "who has point j");
+    // What steps load does not depend on the steps before: it is asked for so many steps earlier, and does not wait.
+    constexpr int ahead = 6;
+    struct numbers {
+        double inverse, column[per];
+    };
+    auto pass = [&](bool forward) {
+        auto load = [&](int t, numbers& to) {
+            if (t >= n) return;
+            const int j = forward ? t : n - 1 - t;
+            const double* row = g.factor + j * n;
+            to.inverse = read(row + j);
 #pragma unroll
-        for (int a = 0; a < ahead; ++a) {
-            const int j = max(place(a), 0);
-            diagonal[a] = read(g.factor + (j * n + j));
+            for (int k = 0; k < per; ++k) to.column[k] = read(row + min(lane + 32 * k, n - 1));
+        };
+        numbers now[ahead], next[ahead] = {};
 #pragma unroll
-            for (int k = 0; k < per; ++k) {
-                const int i = lane + 32 * k;
-                if (takes(i, a)) column[a][k] = read(g.factor + (begin + a < n ? i * n + j : j * n + i));
+        for (int a = 0; a < ahead; ++a) load(a, next[a]);
+#pragma unroll 1
+        for (int begin = 0; begin < n; begin += ahead) {
+#pragma unroll
+            for (int a = 0; a < ahead; ++a) {
+                now[a] = next[a];
+                load(begin + ahead + a, next[a]);
             }
-        }
 #pragma unroll
-        for (int a = 0; a < ahead; ++a) {
-            if (begin + a >= 2 * n) break;
-            const int j = place(a);
-            static_assert(per == 4, "who has point j");
-            const double first = j & 32 ? sum[1] : sum[0], second = j & 32 ? sum[3] : sum[2];
-            const double solved = __shfl_sync(0xffffffffu, j & 64 ? second : first, j & 31) * diagonal[a];
+            for (int a = 0; a < ahead; ++a) {
+                const int j = forward ? begin + a : n - 1 - begin - a;
+                const double first = j & 32 ? sum[1] : sum[0], second = j & 32 ? sum[3] : sum[2];
+                const double solved = __shfl_sync(0xffffffffu, j & 64 ? second : first, j & 31) * now[a].inverse;
 #pragma unroll
-            for (int k = 0; k < per; ++k) {
-                const int i = lane + 32 * k;
-                if (i == j) {
-                    sum[k] = solved;
-                } else if (takes(i, a)) {
-                    sum[k] -= column[a][k] * solved;
+                for (int k = 0; k < per; ++k) {
+                    const int i = lane + 32 * k;
+                    const double less = sum[k] - now[a].column[k] * solved;
+                    const bool takes = forward ? i > j : i < j;
+                    if (begin + a < n) sum[k] = i == j ? solved : takes ? less : sum[k];
                 }
             }
         }
-    }
+    };
+    pass(true);
+    pass(false);
 #pragma unroll
     for (int k = 0; k < per; ++k) {
         if (lane + 32 * k < n) g.after[offset(lane + 32 * k)] = sum[k];

@@ -74,7 +74,7 @@ namespace crosswarp {
         136 pub omega: [f64; MOST_STEPS] = "double"["box_most_steps"],
         /// What the field is multiplied by before it is squared.
         152 pub diagonal: f64 = "double",
-        /// Of the coarsest level: its factor, by rows, and whether points have an equation.
+        /// Of the coarsest level: its factor L, by rows, above the diagonal Lᵀ, and whether points have an equation.
         160 pub factor: u64 = "const double*",
         168 pub active: u64 = "const u8*",
         176 pub size: [i32; 3] = "i32"[3],

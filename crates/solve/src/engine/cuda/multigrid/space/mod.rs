@@ -103,7 +103,7 @@ impl GpuBox {
         let dense = &hierarchy.dense;
         assert!(dense.points() <= 32 * COARSEST_OF_LANE);
         let active: Vec<u8> = dense.active().iter().map(|&active| active.into()).collect();
-        let factor = Buffer::from_slice(&stream, dense.factor())?;
+        let factor = Buffer::from_slice(&stream, &mirrored(dense.factor(), dense.points()))?;
         let active = Buffer::from_slice(&stream, &active)?;
         let last = levels.last_mut().expect("there is a level");
         last.solve_by(factor.address(), active.address());
@@ -383,6 +383,12 @@ impl Preconditioner for GpuBox {
         };
         self.pass(rows, 0, &up)
     }
+}
+
+/// A lower triangle of `n` rows, above its diagonal the same transposed.
+fn mirrored(lower: &[f64], n: usize) -> Vec<f64> {
+    let at = |i: usize, j: usize| lower[i.max(j) * n + i.min(j)];
+    (0..n * n).map(|place| at(place / n, place % n)).collect()
 }
 
 /// Rows of leaves of the planes that this PE has.

@@ -264,11 +264,11 @@ fn no_elements_have_the_sum_0_and_the_product_1() {
 
 #[test]
 fn many_threads_share_leaves_that_are_computed_again() {
-    // 64 MiB, so that there are several threads.
-    let x: Vec<f32> = (0..16 << 20)
+    // 64 MiB, so that there are several threads, and a last leaf that is not whole, whose lanes overflow when they are halved.
+    let x: Vec<f32> = (0..(16 << 20) + 77)
         .map(|k: u32| match k % 5000 {
-            7 | 135 => 3e38,
-            71 | 199 => -3e38,
+            7 | 135 | 2218 | 2282 => 3e38,
+            71 | 199 | 2219 | 2283 => -3e38,
             _ => (k % 1000) as f32 * 1e-3,
         })
         .collect();

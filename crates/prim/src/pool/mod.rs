@@ -7,7 +7,8 @@
 //! A thread that has helped, or was woken, looks for the next job for a while ([`LOOK`]) before it sleeps.
 //!
 //! A fork takes none of the threads along, and perhaps a lock that one of them had. So its child forgets the pool that it has
-//! inherited, without a look at it, and makes one of its own.
+//! inherited, without a look at it, and makes one of its own. (The child of a bare `clone` or `_Fork`, which know no handlers,
+//! must not call.)
 #![allow(unsafe_code)] // Reason: threads that outlive a call work on what is on its stack.
 
 mod door;
@@ -211,7 +212,8 @@ fn children_forget_the_pool() -> bool {
     static ASKED: AtomicBool = AtomicBool::new(false);
     // Relaxed: who does not see it asks once more, which changes nothing.
     if !ASKED.load(Ordering::Relaxed) {
-        // SAFETY: a child may store to an atomic in a handler.
+        // SAFETY: a child may store to an atomic in a handler. The C library takes the handler back when the library that has
+        // it is unloaded.
         let error = unsafe { libc::pthread_atfork(None, None, Some(forget_the_pool)) };
         ASKED.store(error == 0, Ordering::Relaxed);
         return error == 0;
@@ -569,16 +571,20 @@ mod tests {
         }
         let begun = Instant::now();
         let mut status = 0;
-        // SAFETY: `status` is there for the call.
-        while unsafe { libc::waitpid(child, &mut status, libc::WNOHANG) } == 0 {
+        let ended = loop {
+            // SAFETY: `status` is there for the call.
+            let ended = unsafe { libc::waitpid(child, &mut status, libc::WNOHANG) };
+            if ended != 0 {
+                break ended;
+            }
             if begun.elapsed() > Duration::from_secs(60) {
                 // SAFETY: of a child that has not been waited for.
                 unsafe { libc::kill(child, libc::SIGKILL) };
                 panic!("the child waits for threads that it does not have");
             }
             thread::sleep(Duration::from_millis(1));
-        }
-        assert_eq!(status, 0);
+        };
+        assert_eq!((ended, status), (child, 0));
     }
 
     #[test]

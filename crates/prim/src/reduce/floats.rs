@@ -381,7 +381,7 @@ mod tests {
                         let part = |input: &'_ &'_ [T]| input[row * len..(row + 1) * len].to_vec();
                         let alone: Vec<_> = inputs.iter().map(part).collect();
                         let alone: Vec<_> = alone.iter().map(|input| &input[..]).collect();
-                        // By way of totals that are merged.
+                        // By a call of a reducer, as of an array.
                         let exact = reducer.reduce_part(op, &Part::Host(alone)).unwrap();
                         assert_eq!(
                             found,

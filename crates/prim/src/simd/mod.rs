@@ -207,7 +207,8 @@ pub(crate) trait Isa {
 macro_rules! intrinsic {
     ($call:expr) => {{
         // SAFETY: the machine has the instruction set of the vector, by the contract of `Vector`; a
-        // load is of the vector's width, which can be read by the contract of `Load`.
+        // load is of the vector's width, or a mask leaves of it what can be read by the contract of
+        // `Load`: lanes that it takes out are not accessed.
         unsafe { $call }
     }};
 }

@@ -387,8 +387,8 @@ unsafe fn leaf_in_order<I: Isa, T: InVectors, O: LeafOp, const ORDER: u8>(
     let registers = LANES / width;
     let pass_size = T::Vector::<I>::PASS;
     // SAFETY: every load reads WIDTH elements of a row that is there: k < registers, and
-    // (pass·PASS + k)·WIDTH + WIDTH ≤ LANES, as PASS divides the number of registers; or of what is more, or of an array of
-    // so many. The vectors' functions need `I`, which the caller vouches for.
+    // (pass·PASS + k)·WIDTH + WIDTH ≤ LANES, as PASS divides the number of registers; or of what is more, of which a
+    // vector that is not whole loads as many as there are. The vectors' functions need `I`, which the caller vouches for.
     unsafe {
         let identity = T::Vector::<I>::splat(O::identity());
         let mut lanes = [identity; MAX_REGISTERS];

@@ -28,8 +28,8 @@ pub fn has(op: Op) -> bool {
     matches!(op, Op::Sum | Op::Mean | Op::Norm2 | Op::Dot)
 }
 
-/// Whether [`Rows`] is the way for rows of `len` elements. Rows of 32 and 256 `f32` on a Zen 4 take 15 and 81 ns by it, and 21
-/// and 30 by the loop of whole arrays; of 31, 128 and 500 `f64` in the second-level cache 17, 31 and 84, and 33, 42 and 78, in
+/// Whether [`Rows`] is the way for rows of `len` elements. Rows of 31 and 256 `f32` on a Zen 4 take 15 and 81 ns by it, and 21
+/// and 32 by the loop of whole arrays; of 31, 128 and 500 `f64` in the second-level cache 17, 31 and 84, and 33, 42 and 78, in
 /// memory 19, 38 and 425, and 34, 51 and 134.
 pub fn has_row<F: Float>(op: Op, len: usize) -> bool {
     let most = if size_of::<F>() == 4 { 32 } else { LANES };

@@ -63,6 +63,10 @@ if [ -n "$free" ]; then
     (cd crates/python && PATH=$folder/free/bin:$PATH step "$folder/free/bin/python" -m pytest)
 else
     echo "not run: the wheel for free-threaded Python (no python3.14t on PATH)"
+    # That the module compiles for it needs no interpreter.
+    printf '%s\n' implementation=CPython version=3.14 shared=false abi3=false pointer_width=64 \
+        build_flags=Py_GIL_DISABLED suppress_build_script_link_lines=true >"$folder/free-threaded.config"
+    PYO3_CONFIG_FILE=$folder/free-threaded.config step cargo check --quiet -p crosswarp-python
 fi
 
 # NVRTC, so that kernels are compiled here; CROSSWARP_REQUIRE_TORCH=1 takes torch, too, which has gigabytes.

@@ -211,14 +211,14 @@ extern "C" fn forget_the_pool() {
 fn children_forget_the_pool() -> bool {
     static ASKED: AtomicBool = AtomicBool::new(false);
     // Relaxed: who does not see it asks once more, which changes nothing.
-    if !ASKED.load(Ordering::Relaxed) {
-        // SAFETY: a child may store to an atomic in a handler. The C library takes the handler back when the library that has
-        // it is unloaded.
-        let error = unsafe { libc::pthread_atfork(None, None, Some(forget_the_pool)) };
-        ASKED.store(error == 0, Ordering::Relaxed);
-        return error == 0;
+    if ASKED.load(Ordering::Relaxed) {
+        return true;
     }
-    true
+    // SAFETY: a child may store to an atomic in a handler. The C library takes the handler back when the library that has it is
+    // unloaded.
+    let error = unsafe { libc::pthread_atfork(None, None, Some(forget_the_pool)) };
+    ASKED.store(error == 0, Ordering::Relaxed);
+    error == 0
 }
 
 impl Pool {

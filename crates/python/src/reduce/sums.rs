@@ -117,8 +117,8 @@ fn add<F: Float>(to: &mut [F], from: &[F]) {
     }
 }
 
-/// Reduces rows of `len` elements, as many as [`has_row`] allows, one for each element of `out`. What has to be computed the long
-/// way is listed.
+/// Reduces rows of `len` elements, as many as [`has_row`] allows, one for each element of `out`. What has to be computed the
+/// long way is listed.
 ///
 /// Runs best in [`Simd::compile`](crosswarp::prim::Simd::compile).
 pub struct Rows<'a, F> {
@@ -155,25 +155,22 @@ impl<F: Float> Rows<'_, F> {
     }
 }
 
-/// The value of a leaf. Lanes without an element are −0.0, and adding that changes nothing: those of short rows are
-/// left out.
+/// The value of a leaf of at most [`LANES`] elements. Lanes without an element are −0.0, and adding that changes nothing:
+/// those of the shortest rows are left out.
 #[inline(always)]
 fn leaf<F: Float, const TERMS: u8>(lanes: &mut [F; LANES], x: &[F], y: &[F]) -> F {
     match x.len() {
         ..=8 => short::<F, TERMS, 8>(x, y),
         9..=16 => short::<F, TERMS, 16>(x, y),
         17..=32 => short::<F, TERMS, 32>(x, y),
+        // In registers: `short` of so many `f64` takes 1.4 to 1.6 times as long on a Zen 4.
         len => {
-            let inputs = [x, y];
-            let (step, count) = (LANES, 1);
-            fold::<F, TERMS, SET>(
-                &mut lanes[..len],
-                Terms {
-                    inputs,
-                    step,
-                    count,
-                },
-            );
+            let terms = Terms {
+                inputs: [x, y],
+                step: LANES,
+                count: 1,
+            };
+            fold::<F, TERMS, SET>(&mut lanes[..len], terms);
             lanes[len..].fill(F::NEG_ZERO);
             combine_lanes(lanes)
         }

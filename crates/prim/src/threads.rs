@@ -47,6 +47,14 @@ impl Cost {
         }
     }
 
+    /// What a thread that looks for work would have done in the time until it begins.
+    fn bytes_of_the_way(self) -> usize {
+        match self {
+            Self::Streaming => 32 << 10,
+            Self::Slow => 0,
+        }
+    }
+
     /// What a thread works on between two looks at the flag that stops it: a few milliseconds.
     fn bytes_per_look(self) -> usize {
         match self {
@@ -218,7 +226,19 @@ impl Workers<'_> {
         // As many for each thread, and not less than a few leaves each: a part has a total of its own.
         let each = leaves / (threads * LEAVES_PER_PART);
         let parts = threads * each.clamp(1, cost.parts_per_thread());
-        let cut = |part: usize| (leaves * part / parts * LEAF).min(len);
+        // This thread's own parts, and those of the others, who come later.
+        let own = parts / threads;
+        let late = cost.bytes_of_the_way() / (LEAF * bytes);
+        let first = (leaves + late * (threads - 1))
+            .div_ceil(threads)
+            .min(leaves);
+        let cut = |part: usize| {
+            let leaf = match part.checked_sub(own) {
+                None => first * part / own,
+                Some(more) => first + (leaves - first) * more / (parts - own),
+            };
+            (leaf * LEAF).min(len)
+        };
         let results: Vec<_> = (0..parts).map(|_| Mutex::new((None, Vec::new()))).collect();
         let waited = share(threads, parts, &|part| {
             // Not the first, so that there is a result.

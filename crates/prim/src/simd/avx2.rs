@@ -58,6 +58,18 @@ impl Load<f32> for __m256 {
         let mask = intrinsic!(_mm256_castsi256_ps(mask));
         intrinsic!(_mm256_blendv_ps(_mm256_set1_ps(padding), loaded, mask))
     }
+    #[inline(always)]
+    unsafe fn load_last(from: *const f32, count: usize, padding: f32) -> Self {
+        let missing = Self::WIDTH - count;
+        let places = intrinsic!(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+        let mask = intrinsic!(_mm256_cmpgt_epi32(
+            places,
+            _mm256_set1_epi32(missing as i32 - 1)
+        ));
+        let loaded = intrinsic!(_mm256_maskload_ps(from.wrapping_sub(missing), mask));
+        let mask = intrinsic!(_mm256_castsi256_ps(mask));
+        intrinsic!(_mm256_blendv_ps(_mm256_set1_ps(padding), loaded, mask))
+    }
 }
 
 impl Load<f16> for __m256 {
@@ -114,6 +126,18 @@ impl Load<f64> for __m256d {
         let places = intrinsic!(_mm256_setr_epi64x(0, 1, 2, 3));
         let mask = intrinsic!(_mm256_cmpgt_epi64(_mm256_set1_epi64x(count as i64), places));
         let loaded = intrinsic!(_mm256_maskload_pd(from, mask));
+        let mask = intrinsic!(_mm256_castsi256_pd(mask));
+        intrinsic!(_mm256_blendv_pd(_mm256_set1_pd(padding), loaded, mask))
+    }
+    #[inline(always)]
+    unsafe fn load_last(from: *const f64, count: usize, padding: f64) -> Self {
+        let missing = Self::WIDTH - count;
+        let places = intrinsic!(_mm256_setr_epi64x(0, 1, 2, 3));
+        let mask = intrinsic!(_mm256_cmpgt_epi64(
+            places,
+            _mm256_set1_epi64x(missing as i64 - 1)
+        ));
+        let loaded = intrinsic!(_mm256_maskload_pd(from.wrapping_sub(missing), mask));
         let mask = intrinsic!(_mm256_castsi256_pd(mask));
         intrinsic!(_mm256_blendv_pd(_mm256_set1_pd(padding), loaded, mask))
     }

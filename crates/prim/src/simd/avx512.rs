@@ -60,6 +60,15 @@ impl Load<f32> for __m512 {
             from
         ))
     }
+    #[inline(always)]
+    unsafe fn load_last(from: *const f32, count: usize, padding: f32) -> Self {
+        let missing = Self::WIDTH - count;
+        intrinsic!(_mm512_mask_loadu_ps(
+            _mm512_set1_ps(padding),
+            u16::MAX << missing,
+            from.wrapping_sub(missing)
+        ))
+    }
 }
 
 impl Load<f16> for __m512 {
@@ -120,6 +129,15 @@ impl Load<f64> for __m512d {
             _mm512_set1_pd(padding),
             mask as u8,
             from
+        ))
+    }
+    #[inline(always)]
+    unsafe fn load_last(from: *const f64, count: usize, padding: f64) -> Self {
+        let missing = Self::WIDTH - count;
+        intrinsic!(_mm512_mask_loadu_pd(
+            _mm512_set1_pd(padding),
+            u8::MAX << missing,
+            from.wrapping_sub(missing)
         ))
     }
 }

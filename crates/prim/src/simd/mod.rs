@@ -244,7 +244,7 @@ pub(crate) trait Load<T>: Vector {
     /// beyond that of `T`).
     unsafe fn load(from: *const T) -> Self;
 
-    /// Loads the first `count` elements, fewer than [`Vector::WIDTH`], and `padding` for the others.
+    /// Loads the first `count` elements, at most [`Vector::WIDTH`], and `padding` for the others.
     ///
     /// # Safety
     /// As for [`load`](Self::load), of `count` elements.
@@ -257,6 +257,25 @@ pub(crate) trait Load<T>: Vector {
         // SAFETY: the caller's contract; the array has as many elements as any vector.
         unsafe {
             core::ptr::copy_nonoverlapping(from, padded.as_mut_ptr(), count.min(MAX_WIDTH));
+            Self::load(padded.as_ptr())
+        }
+    }
+
+    /// Loads `count` elements, at least one and fewer than [`Vector::WIDTH`], to the last lanes, and `padding` to those before.
+    ///
+    /// # Safety
+    /// As for [`load`](Self::load), of `count` elements.
+    #[inline(always)]
+    unsafe fn load_last(from: *const T, count: usize, padding: T) -> Self
+    where
+        T: Copy,
+    {
+        let mut padded = [padding; MAX_WIDTH];
+        let count = count.min(Self::WIDTH);
+        let last = &mut padded[Self::WIDTH - count..];
+        // SAFETY: the caller's contract; `last` has `count` elements or more, and the array as many as any vector.
+        unsafe {
+            core::ptr::copy_nonoverlapping(from, last.as_mut_ptr(), count);
             Self::load(padded.as_ptr())
         }
     }

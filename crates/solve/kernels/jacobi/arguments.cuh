@@ -15,6 +15,10 @@ constexpr int strip_kinds = 20;
 constexpr int lane_columns = 4;
 // Most sweeps of a pass over an `f32` plane without mask and source.
 constexpr int pass_depth_plain_f32 = 6;
+// The same, `f64`.
+constexpr int pass_depth_plain_f64 = 5;
+// And large ones.
+constexpr int pass_depth_large_f64 = 6;
 // Most sweeps of a pass over other planes.
 constexpr int pass_depth = 4;
 // Rows of a pass under way from memory, or just read: twice as many as are unrolled.

@@ -8,7 +8,7 @@ namespace crosswarp {
 #if defined(__CUDA_ARCH__)
 // Shared memory that a block can have, at least, in KiB.
 constexpr int shared_kib = __CUDA_ARCH__ == 750                                                              ? 64
-                           : __CUDA_ARCH__ == 800 || (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200) ? 160
+                           : __CUDA_ARCH__ == 800 || (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200) ? 163
                                                                                                               : 96;
 #else
 constexpr int shared_kib = 64;

@@ -7,7 +7,7 @@
 use crosswarp_cuda::{Shape, Source};
 use crosswarp_prim::leaf::LEAF;
 
-use crate::engine::cuda::temporal::strips::PassShape;
+use crate::engine::cuda::temporal::strips::{PassKind, PassShape};
 use crate::gpu::arguments::{
     self, BETWEEN_PASSES_THREADS, DEEP_HALO_SHARED, DEEP_HALO_WARPS_ONE_F32,
     DEEP_HALO_WARPS_ONE_F64, DEEP_HALO_WARPS_TWO_F32, EXCHANGE_THREADS, LINE_PASS_THREADS_F32,
@@ -116,10 +116,10 @@ macro_rules! exchange {
 
 /// Passes over a plane, with what they take where blocks have 8 warps.
 macro_rules! pass {
-    ($kernel:literal, $type:ty, $plain:literal, $of:literal) => {
+    ($kernel:literal, $type:ty, $kind:ident, $of:literal) => {
         kernel!(
             HEADERS, "jacobi" "temporal/pass.cuh":
-            "CROSSWARP_PASS" $kernel $of, 256, PassShape::of::<$type>($plain).shared(8)
+            "CROSSWARP_PASS" $kernel $of, 256, PassShape::of::<$type>(PassKind::$kind).shared(8)
         )
     };
 }
@@ -247,14 +247,15 @@ pub const KERNELS: &[Source<'static>] = &[
     // Sweeps in flight, columns of a lane, warps of an SM, mask, source. Six sweeps in flight take all registers of an
     // SM. 1000 sweeps of 16384² on an H200: 0.113 s; five sweeps in flight 0.122; eight columns a lane and half the
     // warps 0.117 (fewer columns are computed twice, but latencies show).
-    pass!("pass_plain_f32", f32, true, "float, cw::pass_depth_plain_f32, cw::lane_columns, 16, false, false"),
-    pass!("pass_fixed_f32", f32, false, "float, cw::pass_depth, cw::lane_columns, 16, true, false"),
-    pass!("pass_source_f32", f32, false, "float, cw::pass_depth, cw::lane_columns, 16, false, true"),
-    pass!("pass_both_f32", f32, false, "float, cw::pass_depth, cw::lane_columns, 16, true, true"),
-    pass!("pass_plain_f64", f64, true, "double, cw::pass_depth, cw::lane_columns, 8, false, false"),
-    pass!("pass_fixed_f64", f64, false, "double, cw::pass_depth, cw::lane_columns, 8, true, false"),
-    pass!("pass_source_f64", f64, false, "double, cw::pass_depth, cw::lane_columns, 8, false, true"),
-    pass!("pass_both_f64", f64, false, "double, cw::pass_depth, cw::lane_columns, 8, true, true"),
+    pass!("pass_plain_f32", f32, Plain, "float, cw::pass_depth_plain_f32, cw::lane_columns, 16, false, false"),
+    pass!("pass_fixed_f32", f32, Other, "float, cw::pass_depth, cw::lane_columns, 16, true, false"),
+    pass!("pass_source_f32", f32, Other, "float, cw::pass_depth, cw::lane_columns, 16, false, true"),
+    pass!("pass_both_f32", f32, Other, "float, cw::pass_depth, cw::lane_columns, 16, true, true"),
+    pass!("pass_plain_f64", f64, Plain, "double, cw::pass_depth_plain_f64, cw::lane_columns, 8, false, false"),
+    pass!("pass_large_f64", f64, Large, "double, cw::pass_depth_large_f64, cw::lane_columns, 8, false, false"),
+    pass!("pass_fixed_f64", f64, Other, "double, cw::pass_depth, cw::lane_columns, 8, true, false"),
+    pass!("pass_source_f64", f64, Other, "double, cw::pass_depth, cw::lane_columns, 8, false, true"),
+    pass!("pass_both_f64", f64, Other, "double, cw::pass_depth, cw::lane_columns, 8, true, true"),
     // Bytes, columns of a lane, source.
     plane_tile!(
         "run_tiles_narrow_f32",

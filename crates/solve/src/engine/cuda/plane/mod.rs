@@ -86,7 +86,7 @@ impl<'w, F: Real> GpuPlane<'w, F> {
         let in_passes = on_chip.is_none() && gpu.strategy != Strategy::Sweep;
         let puts = !alone && in_passes && gpu.strategy != Strategy::HostExchange;
         if puts {
-            let together = [PassKernel::name(&field), EXCHANGE].map(kernels::of_type::<F>);
+            let together = [PassKernel::name(&field).0, EXCHANGE].map(kernels::of_type::<F>);
             kernels::compile_together(&gpu.device, together.iter().map(String::as_str));
         }
         let put = || {

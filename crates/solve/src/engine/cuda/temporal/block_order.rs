@@ -185,10 +185,11 @@ impl PassCutter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::cuda::temporal::strips::PassKind;
 
     fn h200(nx: usize) -> PassCutter {
         PassCutter {
-            shape: PassShape::of::<f32>(true),
+            shape: PassShape::of::<f32>(PassKind::Plain),
             nx,
             wraps: false,
             warps: 8,

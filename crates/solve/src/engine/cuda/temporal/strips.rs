@@ -4,7 +4,8 @@ use crosswarp_prim::leaf::{LANES as LEAF_COLUMNS, ROWS as LEAF_ROWS};
 use crosswarp_prim::{Float, Superaccumulator};
 
 use crate::gpu::arguments::{
-    LANE_COLUMNS, PASS_DEPTH, PASS_DEPTH_PLAIN_F32, StripsOf, WAVEFRONT_RING,
+    LANE_COLUMNS, PASS_DEPTH, PASS_DEPTH_LARGE_F64, PASS_DEPTH_PLAIN_F32, PASS_DEPTH_PLAIN_F64,
+    StripsOf, WAVEFRONT_RING,
 };
 
 impl StripsOf {
@@ -23,6 +24,29 @@ impl StripsOf {
 /// Warp groups of 8, 4, 2 and 1 warps, and the ends.
 pub(crate) const KINDS: usize = 5;
 
+/// Which planes a pass's kernel is for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum PassKind {
+    /// Without mask and source.
+    Plain,
+    /// Of these, large ones of `f64`.
+    Large,
+    /// With a mask or a source.
+    Other,
+}
+
+impl PassKind {
+    /// Most sweeps of a pass over numbers of `size` bytes.
+    const fn depth(self, size: usize) -> usize {
+        match (self, size) {
+            (PassKind::Plain, 4) => PASS_DEPTH_PLAIN_F32,
+            (PassKind::Plain, _) => PASS_DEPTH_PLAIN_F64,
+            (PassKind::Large, _) => PASS_DEPTH_LARGE_F64,
+            (PassKind::Other, _) => PASS_DEPTH,
+        }
+    }
+}
+
 /// What a pass's kernel is made for: the parameters of `crosswarp::pass`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PassShape {
@@ -35,14 +59,10 @@ pub(crate) struct PassShape {
 }
 
 impl PassShape {
-    /// Of the kernels for fields of `F`: of `pass_plain`, or of those with a mask or a source.
-    pub(crate) const fn of<F: Float>(plain: bool) -> PassShape {
+    /// Of the kernels for fields of `F`.
+    pub(crate) const fn of<F: Float>(kind: PassKind) -> PassShape {
         PassShape {
-            depth: if plain && size_of::<F>() == 4 {
-                PASS_DEPTH_PLAIN_F32
-            } else {
-                PASS_DEPTH
-            },
+            depth: kind.depth(size_of::<F>()),
             lane_columns: LANE_COLUMNS,
             element: size_of::<F>(),
             words: Superaccumulator::<F>::WORDS,
@@ -182,11 +202,12 @@ fn pieces(
 mod tests {
     use super::*;
 
-    const SHAPES: [PassShape; 4] = [
-        PassShape::of::<f32>(true),
-        PassShape::of::<f32>(false),
-        PassShape::of::<f64>(true),
-        PassShape::of::<f64>(false),
+    const SHAPES: [PassShape; 5] = [
+        PassShape::of::<f32>(PassKind::Plain),
+        PassShape::of::<f32>(PassKind::Other),
+        PassShape::of::<f64>(PassKind::Plain),
+        PassShape::of::<f64>(PassKind::Large),
+        PassShape::of::<f64>(PassKind::Other),
     ];
 
     #[test]

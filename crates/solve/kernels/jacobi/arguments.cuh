@@ -15,12 +15,12 @@ constexpr int strip_kinds = 20;
 constexpr int lane_columns = 4;
 // Most sweeps of a pass over an `f32` plane without mask and source.
 constexpr int pass_depth_plain_f32 = 6;
-// The same, `f64`.
-constexpr int pass_depth_plain_f64 = 5;
-// And large ones.
+// The same over large ones of `f64`.
 constexpr int pass_depth_large_f64 = 6;
+// The same over `f32` planes with a source.
+constexpr int pass_depth_source_f32 = 4;
 // Most sweeps of a pass over other planes.
-constexpr int pass_depth = 4;
+constexpr int pass_depth = 5;
 // Rows of a pass under way from memory, or just read: twice as many as are unrolled.
 constexpr int wavefront_ring = 6;
 // Points on each side of a line that a pass needs, and most sweeps of it.

@@ -21,12 +21,12 @@ namespace crosswarp {
         pub(crate) LANE_COLUMNS: usize = "lane_columns": "int" = 4;
         /// Most sweeps of a pass over an `f32` plane without mask and source.
         pub(crate) PASS_DEPTH_PLAIN_F32: usize = "pass_depth_plain_f32": "int" = 6;
-        /// The same, `f64`.
-        pub(crate) PASS_DEPTH_PLAIN_F64: usize = "pass_depth_plain_f64": "int" = 5;
-        /// And large ones.
+        /// The same over large ones of `f64`.
         pub(crate) PASS_DEPTH_LARGE_F64: usize = "pass_depth_large_f64": "int" = 6;
+        /// The same over `f32` planes with a source.
+        pub(crate) PASS_DEPTH_SOURCE_F32: usize = "pass_depth_source_f32": "int" = 4;
         /// Most sweeps of a pass over other planes.
-        pub(crate) PASS_DEPTH: usize = "pass_depth": "int" = 4;
+        pub(crate) PASS_DEPTH: usize = "pass_depth": "int" = 5;
         /// Rows of a pass under way from memory, or just read: twice as many as are unrolled.
         pub(crate) WAVEFRONT_RING: usize = "wavefront_ring": "int" = 6;
         /// Points on each side of a line that a pass needs, and most sweeps of it.

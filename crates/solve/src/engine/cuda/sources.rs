@@ -248,14 +248,14 @@ pub const KERNELS: &[Source<'static>] = &[
     // SM. 1000 sweeps of 16384² on an H200: 0.113 s; five sweeps in flight 0.122; eight columns a lane and half the
     // warps 0.117 (fewer columns are computed twice, but latencies show).
     pass!("pass_plain_f32", f32, Plain, "float, cw::pass_depth_plain_f32, cw::lane_columns, 16, false, false"),
-    pass!("pass_fixed_f32", f32, Other, "float, cw::pass_depth, cw::lane_columns, 16, true, false"),
-    pass!("pass_source_f32", f32, Other, "float, cw::pass_depth, cw::lane_columns, 16, false, true"),
-    pass!("pass_both_f32", f32, Other, "float, cw::pass_depth, cw::lane_columns, 16, true, true"),
-    pass!("pass_plain_f64", f64, Plain, "double, cw::pass_depth_plain_f64, cw::lane_columns, 8, false, false"),
+    pass!("pass_fixed_f32", f32, Mask, "float, cw::pass_depth, cw::lane_columns, 16, true, false"),
+    pass!("pass_source_f32", f32, Source, "float, cw::pass_depth_source_f32, cw::lane_columns, 16, false, true"),
+    pass!("pass_both_f32", f32, Source, "float, cw::pass_depth_source_f32, cw::lane_columns, 16, true, true"),
+    pass!("pass_plain_f64", f64, Plain, "double, cw::pass_depth, cw::lane_columns, 8, false, false"),
     pass!("pass_large_f64", f64, Large, "double, cw::pass_depth_large_f64, cw::lane_columns, 8, false, false"),
-    pass!("pass_fixed_f64", f64, Other, "double, cw::pass_depth, cw::lane_columns, 8, true, false"),
-    pass!("pass_source_f64", f64, Other, "double, cw::pass_depth, cw::lane_columns, 8, false, true"),
-    pass!("pass_both_f64", f64, Other, "double, cw::pass_depth, cw::lane_columns, 8, true, true"),
+    pass!("pass_fixed_f64", f64, Mask, "double, cw::pass_depth, cw::lane_columns, 8, true, false"),
+    pass!("pass_source_f64", f64, Source, "double, cw::pass_depth, cw::lane_columns, 8, false, true"),
+    pass!("pass_both_f64", f64, Source, "double, cw::pass_depth, cw::lane_columns, 8, true, true"),
     // Bytes, columns of a lane, source.
     plane_tile!(
         "run_tiles_narrow_f32",

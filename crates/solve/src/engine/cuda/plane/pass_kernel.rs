@@ -57,9 +57,9 @@ impl PassKernel {
                 ("pass_large", PassKind::Large)
             }
             (false, false) => ("pass_plain", PassKind::Plain),
-            (true, false) => ("pass_fixed", PassKind::Other),
-            (false, true) => ("pass_source", PassKind::Other),
-            (true, true) => ("pass_both", PassKind::Other),
+            (true, false) => ("pass_fixed", PassKind::Mask),
+            (false, true) => ("pass_source", PassKind::Source),
+            (true, true) => ("pass_both", PassKind::Source),
         }
     }
 

@@ -4,7 +4,7 @@ use crosswarp_prim::leaf::{LANES as LEAF_COLUMNS, ROWS as LEAF_ROWS};
 use crosswarp_prim::{Float, Superaccumulator};
 
 use crate::gpu::arguments::{
-    LANE_COLUMNS, PASS_DEPTH, PASS_DEPTH_LARGE_F64, PASS_DEPTH_PLAIN_F32, PASS_DEPTH_PLAIN_F64,
+    LANE_COLUMNS, PASS_DEPTH, PASS_DEPTH_LARGE_F64, PASS_DEPTH_PLAIN_F32, PASS_DEPTH_SOURCE_F32,
     StripsOf, WAVEFRONT_RING,
 };
 
@@ -31,8 +31,10 @@ pub(crate) enum PassKind {
     Plain,
     /// Of these, large ones of `f64`.
     Large,
-    /// With a mask or a source.
-    Other,
+    /// With a mask alone.
+    Mask,
+    /// With a source.
+    Source,
 }
 
 impl PassKind {
@@ -40,9 +42,9 @@ impl PassKind {
     const fn depth(self, size: usize) -> usize {
         match (self, size) {
             (PassKind::Plain, 4) => PASS_DEPTH_PLAIN_F32,
-            (PassKind::Plain, _) => PASS_DEPTH_PLAIN_F64,
             (PassKind::Large, _) => PASS_DEPTH_LARGE_F64,
-            (PassKind::Other, _) => PASS_DEPTH,
+            (PassKind::Source, 4) => PASS_DEPTH_SOURCE_F32,
+            _ => PASS_DEPTH,
         }
     }
 }
@@ -204,10 +206,10 @@ mod tests {
 
     const SHAPES: [PassShape; 5] = [
         PassShape::of::<f32>(PassKind::Plain),
-        PassShape::of::<f32>(PassKind::Other),
+        PassShape::of::<f32>(PassKind::Mask),
+        PassShape::of::<f32>(PassKind::Source),
         PassShape::of::<f64>(PassKind::Plain),
         PassShape::of::<f64>(PassKind::Large),
-        PassShape::of::<f64>(PassKind::Other),
     ];
 
     #[test]

@@ -201,6 +201,31 @@ fn planes_of_odd_sizes() {
     }
 }
 
+/// Of 2^26 cells and more, for which passes of `f64` have a kernel of their own.
+#[test]
+fn large_planes() {
+    let Some(gpus) = gpus("large_planes") else {
+        return;
+    };
+    let on = On {
+        gpus: &gpus,
+        pes: 1,
+        strategy: Strategy::Auto,
+    };
+    for wrap in [false, true] {
+        let features = Features {
+            wrap_x: wrap,
+            wrap_y: wrap,
+            ..Features::default()
+        };
+        let problem = noisy_problem::<f64>(9001, 7457, features, 6);
+        // Two passes of six sweeps and one of one.
+        let expected = reference_2d(&problem, 0.0, 13);
+        on.run_2d(&problem, &Options::new(0.0, 13))
+            .assert_same(&expected, &format!("wrap {wrap}"));
+    }
+}
+
 #[test]
 fn small_and_subnormal_values() {
     let Some(gpus) = gpus("small_and_subnormal_values") else {

@@ -47,7 +47,7 @@ impl Cost {
         }
     }
 
-    /// What a thread that looks for work would have done in the time until it begins.
+    /// What a thread that looks for work would have done in the time until it begins: half a microsecond.
     fn bytes_of_the_way(self) -> usize {
         match self {
             Self::Streaming => 32 << 10,

@@ -191,7 +191,7 @@ pub(crate) fn leaf_results<T: InVectors, O: LeafOp>(
     let second = inputs.get(1).map_or(first, |input| input.as_ptr());
     let op = core::marker::PhantomData::<O>;
     let of_rows = RowPointers { first, second, len };
-    // Two loops: with the one that short rows do not need they would take a tenth longer.
+    // Two functions: short rows take a tenth longer where the loop over whole leaves in lines is in the same one.
     if len >= LEAF && distance == Distance::Near {
         simd.run(LeafResults::<_, O, true> {
             of_rows,
@@ -433,7 +433,7 @@ unsafe fn one_leaf<I: Isa, T: InVectors, O: LeafOp>(
 }
 
 /// Elements at `first` and behind, fewer than a vector's, before the first place from which on no vector reaches from one cache
-/// line into the next. 0 where vectors are so short that few do, and of types that [`Load::load_some`] has no instruction for.
+/// line into the next. 0 where vectors are so short that few do, and for types that [`Load::load_some`] has no instruction for.
 #[inline(always)]
 fn before_a_line<V: Vector, T: Narrow>(first: *const T) -> usize {
     let size = V::WIDTH * size_of::<T>();
@@ -445,7 +445,7 @@ fn before_a_line<V: Vector, T: Narrow>(first: *const T) -> usize {
 
 /// The result of a leaf of which all elements are there, with vectors that do not reach from one cache line into the next.
 /// They begin `before` elements behind its own beginning, fewer than a vector's. (Of 51,200 `f64` in the second-level cache
-/// of a Zen 4, a dot product takes 7.9 µs so, and 8.1 to 8.5 else; of 2048 in the first, 0.33 and 0.42.)
+/// of a Zen 4, a dot product takes 7.7 to 8.1 µs so, and 8.1 to 8.4 else; of 2048 in the first, 0.33 and 0.42.)
 ///
 /// A register then has lanes from `before` on: the last one those at the end of a row and those at the beginning of the next.
 /// Lanes that halving combines are as far apart as ever, so it is done in the same way.
@@ -461,8 +461,8 @@ unsafe fn leaf_in_lines<I: Isa, T: InVectors, O: LeafOp>(
     let width = T::Vector::<I>::WIDTH;
     let pass_size = T::Vector::<I>::PASS;
     let (passes, last) = (LANES / width / pass_size, pass_size - 1);
-    // SAFETY: vectors have the elements from `before` to `before` + LANES of each row, but that the last vector of the last
-    // row reads none behind its end. The vectors' functions need `I`, which the caller vouches for.
+    // SAFETY: the first `before` elements, at least one, are read by themselves; vectors have those from `before` to `before` +
+    // LANES of each row, but that the last vector of the last row reads none behind its end. The vectors' functions need `I`, which the caller vouches for.
     unsafe {
         let identity = T::Vector::<I>::splat(O::identity());
         let mut lanes = [identity; MAX_REGISTERS];

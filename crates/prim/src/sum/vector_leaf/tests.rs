@@ -40,7 +40,19 @@ fn check<T: InVectors>(make: impl Fn(u64) -> T) {
         state ^= state << 17;
         state
     };
-    for len in [2 * LEAF, LEAF, 0, 1, 2, 127, 128, 129, 1000, LEAF - 1] {
+    for len in [
+        2 * LEAF,
+        2 * (LEAF + 1),
+        LEAF,
+        0,
+        1,
+        2,
+        127,
+        128,
+        129,
+        1000,
+        LEAF - 1,
+    ] {
         let x: Vec<T> = (0..len).map(|_| make(random())).collect();
         let y: Vec<T> = (0..len).map(|_| make(random())).collect();
         let wide = |v: &[T]| v.iter().map(|x| x.widen()).collect::<Vec<_>>();

@@ -14,14 +14,16 @@ constexpr int shared_kib = __CUDA_ARCH__ == 750                                 
 constexpr int shared_kib = 64;
 #endif
 
+template <class F, int T, int K, int Warps>
+constexpr bool has_room = sizeof(typename wavefront_shape<F, T, K>::template scratch<Warps>) <= shared_kib * 1024;
 // Warps of a block: 8 own more whole leaves than twice 4 do, but need twice the shared memory.
 template <class F, int T, int K>
-constexpr int pass_warps =
-    sizeof(typename wavefront_shape<F, T, K>::template scratch<8>) <= shared_kib * 1024 ? 8 : 4;
+constexpr int pass_warps = has_room<F, T, K, 8> ? 8 : has_room<F, T, K, 4> ? 4 : 2;
 
 template <class F, int T, int K, bool Fixed, bool Source>
 __device__ __forceinline__ void pass(const band<F>& g, const strips& cut, int depth) {
     constexpr int block_warps = pass_warps<F, T, K>;
+    static_assert(has_room<F, T, K, block_warps>, "a block's shared memory");
     extern __shared__ uint4 shared[];
     auto& scratch = *(typename wavefront_shape<F, T, K>::template scratch<block_warps>*)shared;
     // By a shuffle, so that the compiler knows it to be the same in all lanes. Otherwise it guards every shuffle that

@@ -244,8 +244,8 @@ pub const KERNELS: &[Source<'static>] = &[
     line_pass!("pass_line_f64", "double, cw::line_pass_threads_f64 / 32", LINE_PASS_THREADS_F64),
     run_line!("run_line_f32", f32, "float, 16"),
     run_line!("run_line_f64", f64, "double, 8"),
-    // Sweeps in flight, columns of a lane, warps of an SM, mask, source. Six sweeps in flight take all registers of an
-    // SM. 1000 sweeps of 16384² on an H200: 0.113 s; five sweeps in flight 0.122; eight columns a lane and half the
+    // Sweeps in flight, columns of a lane, warps of an SM, mask, source. Of `f32` six sweeps in flight take all registers
+    // of an SM. 1000 sweeps of 16384² on an H200: 0.113 s; five sweeps in flight 0.122; eight columns a lane and half the
     // warps 0.117 (fewer columns are computed twice, but latencies show).
     pass!("pass_plain_f32", f32, Plain, "float, cw::pass_depth_plain_f32, cw::lane_columns, 16, false, false"),
     pass!("pass_fixed_f32", f32, Mask, "float, cw::pass_depth, cw::lane_columns, 16, true, false"),

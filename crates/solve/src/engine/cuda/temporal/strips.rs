@@ -100,7 +100,8 @@ pub(crate) struct StripCut {
     pub steps: f64,
 }
 
-/// What a row of a strip at the left or right end takes, where columns are fixed, in rows of others.
+/// What a row of a strip at the left or right end takes, where columns are fixed, in rows of others. (1.75 with six sweeps of
+/// `f64`; such planes are so large that their ends get half of the rows in any case.)
 const END_COST: f64 = 1.2;
 
 /// How a band of `rows` rows and `nx` columns is cut for blocks of `warps` warps, so that all strips end soon if
@@ -211,6 +212,21 @@ mod tests {
         PassShape::of::<f64>(PassKind::Plain),
         PassShape::of::<f64>(PassKind::Large),
     ];
+
+    /// As `pass_warps` of the kernel chooses.
+    #[test]
+    fn blocks_of_some_warps_have_room_on_every_gpu() {
+        for shape in SHAPES {
+            for (kib, most) in [(64, 8), (96, 8), (163, 8), (64, 2)] {
+                let fits = |warps: &usize| shape.shared(*warps) <= kib << 10;
+                let warps = [8, 4, 2]
+                    .into_iter()
+                    .filter(|&warps| warps <= most)
+                    .find(fits);
+                assert!(warps.is_some(), "{shape:?}, {kib} KiB");
+            }
+        }
+    }
 
     #[test]
     fn every_leaf_is_in_one_strip_and_strips_fit_where_they_can() {

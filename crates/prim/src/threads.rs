@@ -136,6 +136,19 @@ impl Run {
     }
 }
 
+/// With which of `leaves` leaves part `part` begins, of `parts` parts, as many for each of `threads` threads, at least two. The
+/// first ones are those of the thread that has the work: others begin when it has done `late` leaves.
+fn first_leaf(part: usize, parts: usize, threads: usize, leaves: usize, late: usize) -> usize {
+    let own = parts / threads;
+    let own_leaves = (leaves + late * (threads - 1))
+        .div_ceil(threads)
+        .min(leaves);
+    match part.checked_sub(own) {
+        None => own_leaves * part / own,
+        Some(more) => own_leaves + (leaves - own_leaves) * more / (parts - own),
+    }
+}
+
 /// How many threads, and with which vectors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Workers<'a> {
@@ -226,19 +239,8 @@ impl Workers<'_> {
         // As many for each thread, and not less than a few leaves each: a part has a total of its own.
         let each = leaves / (threads * LEAVES_PER_PART);
         let parts = threads * each.clamp(1, cost.parts_per_thread());
-        // This thread's own parts, and those of the others, who come later.
-        let own = parts / threads;
         let late = cost.bytes_of_the_way() / (LEAF * bytes);
-        let first = (leaves + late * (threads - 1))
-            .div_ceil(threads)
-            .min(leaves);
-        let cut = |part: usize| {
-            let leaf = match part.checked_sub(own) {
-                None => first * part / own,
-                Some(more) => first + (leaves - first) * more / (parts - own),
-            };
-            (leaf * LEAF).min(len)
-        };
+        let cut = |part: usize| (first_leaf(part, parts, threads, leaves, late) * LEAF).min(len);
         let results: Vec<_> = (0..parts).map(|_| Mutex::new((None, Vec::new()))).collect();
         let waited = share(threads, parts, &|part| {
             // Not the first, so that there is a result.
@@ -253,5 +255,30 @@ impl Workers<'_> {
         let found = results
             .flat_map(|found| all(found.into_inner().unwrap_or_else(PoisonError::into_inner)));
         (found.collect(), waited)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_cover_all_leaves_and_the_first_thread_has_more() {
+        for threads in 2..=9 {
+            for each in 1..=4 {
+                let parts = threads * each;
+                for leaves in [0, 1, threads, parts, parts + 1, 8 * parts, 1000] {
+                    for late in [0, 1, 4, 2000] {
+                        let begins = |part| first_leaf(part, parts, threads, leaves, late);
+                        assert_eq!((begins(0), begins(parts)), (0, leaves));
+                        assert!((0..parts).all(|part| begins(part) <= begins(part + 1)));
+                        assert!(begins(each) * threads >= leaves);
+                    }
+                }
+            }
+        }
+        // Two threads, 49 leaves: 25 and 24; and where the other one is four leaves late.
+        assert_eq!(first_leaf(4, 8, 2, 49, 0), 25);
+        assert_eq!(first_leaf(4, 8, 2, 49, 4), 27);
     }
 }

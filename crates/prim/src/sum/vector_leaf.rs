@@ -190,18 +190,21 @@ pub(crate) fn leaf_results<T: InVectors, O: LeafOp>(
     let first = inputs[0].as_ptr();
     let second = inputs.get(1).map_or(first, |input| input.as_ptr());
     let op = core::marker::PhantomData::<O>;
-    let of_rows = RowPointers { first, second, len };
     // Two functions: short rows take a tenth longer where the loop over whole leaves in lines is in the same one.
     if len >= LEAF && distance == Distance::Near {
         simd.run(LeafResults::<_, O, true> {
-            of_rows,
+            first,
+            second,
+            len,
             distance,
             results,
             op,
         });
     } else {
         simd.run(LeafResults::<_, O, false> {
-            of_rows,
+            first,
+            second,
+            len,
             distance,
             results,
             op,
@@ -225,18 +228,12 @@ pub(crate) fn leaf_result<T: InVectors, O: LeafOp>(
     result[0]
 }
 
-/// `first` and `second` are valid for reads of as many rows as there are results of, of `len` elements each; equal if there is
-/// one input.
-#[derive(Clone, Copy)]
-struct RowPointers<T> {
+/// `first` and `second` are valid for reads of the rows of `results`, of `len` elements each; equal if there is one input.
+/// `IN_LINES`: whole leaves that do not begin with a cache line are those of [`leaf_in_lines`].
+struct LeafResults<'a, T: InVectors, O, const IN_LINES: bool> {
     first: *const T,
     second: *const T,
     len: usize,
-}
-
-/// `IN_LINES`: whole leaves that do not begin with a cache line are those of [`leaf_in_lines`].
-struct LeafResults<'a, T: InVectors, O, const IN_LINES: bool> {
-    of_rows: RowPointers<T>,
     distance: Distance,
     results: &'a mut [T::Wide],
     op: core::marker::PhantomData<O>,
@@ -247,18 +244,19 @@ impl<T: InVectors, O: LeafOp, const IN_LINES: bool> Work for LeafResults<'_, T, 
 
     #[inline(always)]
     unsafe fn run<I: Isa>(self) {
-        let RowPointers { first, second, len } = self.of_rows;
+        let len = self.len;
         let leaves = len.div_ceil(LEAF).max(1);
         for (row, results) in self.results.chunks_exact_mut(leaves).enumerate() {
             let (whole, part) = results.split_at_mut(len / LEAF);
-            // SAFETY: a row lies behind the pointers, by the invariant of `RowPointers`; the instruction set is there by this
+            // SAFETY: a row lies behind the pointers, by the invariant of the struct; the instruction set is there by this
             // function's contract.
             unsafe {
-                let (first, second) = (first.add(row * len), second.add(row * len));
+                let (first, second) = (self.first.add(row * len), self.second.add(row * len));
                 let of_leaf = |leaf: usize| (first.add(leaf * LEAF), second.add(leaf * LEAF));
-                let before = match IN_LINES {
-                    true => before_a_line::<T::Vector<I>, T>(first),
-                    false => 0,
+                let before = if IN_LINES {
+                    before_a_line::<T::Vector<I>, T>(first)
+                } else {
+                    0
                 };
                 // Loops of their own, whose number of rows is known.
                 if before > 0 {
@@ -360,18 +358,19 @@ unsafe fn add_part_of_row<I: Isa, T: InVectors, O: LeafOp>(
             if at + width <= more {
                 *sum = add_terms::<I, T, O>(*sum, x, y, at);
             } else if at < more {
-                *sum = add_some_terms::<I, T, O>(*sum, x.add(at), y.add(at), more - at);
+                *sum = add_some_terms::<I, T, O, false>(*sum, x.add(at), y.add(at), more - at);
             }
         }
     }
 }
 
-/// Combines the terms of `count` elements, at most a vector's, with the sums of the first lanes.
+/// Combines the terms of `count` elements, at most a vector's, with the sums of the first lanes; or, `LAST`, of at least one
+/// and fewer than a vector's with those of the last lanes.
 ///
 /// # Safety
 /// As for [`one_leaf`], of so many elements at `x` and `y`.
 #[inline(always)]
-unsafe fn add_some_terms<I: Isa, T: InVectors, O: LeafOp>(
+unsafe fn add_some_terms<I: Isa, T: InVectors, O: LeafOp, const LAST: bool>(
     sums: T::Vector<I>,
     x: *const T,
     y: *const T,
@@ -379,34 +378,29 @@ unsafe fn add_some_terms<I: Isa, T: InVectors, O: LeafOp>(
 ) -> T::Vector<I> {
     // SAFETY: the caller's contract.
     unsafe {
-        let first = T::Vector::<I>::load_some(x, count, O::padding(0));
+        let first = load_part::<I, T, LAST>(x, count, O::padding(0));
         let second = match O::INPUTS {
-            2 => T::Vector::<I>::load_some(y, count, O::padding(1)),
+            2 => load_part::<I, T, LAST>(y, count, O::padding(1)),
             _ => first,
         };
         combine::<_, O>(sums, terms::<_, O>(first, second))
     }
 }
 
-/// The same of fewer than a vector's with the sums of the last lanes.
-///
 /// # Safety
-/// As for [`add_some_terms`].
+/// As for [`Load::load_some`], or [`Load::load_last`].
 #[inline(always)]
-unsafe fn add_last_terms<I: Isa, T: InVectors, O: LeafOp>(
-    sums: T::Vector<I>,
-    x: *const T,
-    y: *const T,
+unsafe fn load_part<I: Isa, T: InVectors, const LAST: bool>(
+    from: *const T,
     count: usize,
+    padding: T,
 ) -> T::Vector<I> {
     // SAFETY: the caller's contract.
     unsafe {
-        let first = T::Vector::<I>::load_last(x, count, O::padding(0));
-        let second = match O::INPUTS {
-            2 => T::Vector::<I>::load_last(y, count, O::padding(1)),
-            _ => first,
-        };
-        combine::<_, O>(sums, terms::<_, O>(first, second))
+        match LAST {
+            true => T::Vector::<I>::load_last(from, count, padding),
+            false => T::Vector::<I>::load_some(from, count, padding),
+        }
     }
 }
 
@@ -462,7 +456,8 @@ unsafe fn leaf_in_lines<I: Isa, T: InVectors, O: LeafOp>(
     let pass_size = T::Vector::<I>::PASS;
     let (passes, last) = (LANES / width / pass_size, pass_size - 1);
     // SAFETY: the first `before` elements, at least one, are read by themselves; vectors have those from `before` to `before` +
-    // LANES of each row, but that the last vector of the last row reads none behind its end. The vectors' functions need `I`, which the caller vouches for.
+    // LANES of each row, but that the last vector of the last row reads none behind its end. The vectors' functions need `I`,
+    // which the caller vouches for.
     unsafe {
         let identity = T::Vector::<I>::splat(O::identity());
         let mut lanes = [identity; MAX_REGISTERS];
@@ -471,7 +466,7 @@ unsafe fn leaf_in_lines<I: Isa, T: InVectors, O: LeafOp>(
             let begin = before + pass * pass_size * width;
             let turns = pass + 1 == passes;
             if turns {
-                sums[last] = add_last_terms::<I, T, O>(sums[last], first, second, before);
+                sums[last] = add_some_terms::<I, T, O, true>(sums[last], first, second, before);
             }
             for row in 0..ROWS {
                 let (x, y) = (first.add(row * LANES), second.add(row * LANES));
@@ -484,7 +479,7 @@ unsafe fn leaf_in_lines<I: Isa, T: InVectors, O: LeafOp>(
                     } else {
                         width
                     };
-                    add_some_terms::<I, T, O>(sums[last], x.add(at), y.add(at), there)
+                    add_some_terms::<I, T, O, false>(sums[last], x.add(at), y.add(at), there)
                 } else {
                     add_terms::<I, T, O>(sums[last], x, y, at)
                 };

@@ -201,7 +201,7 @@ fn planes_of_odd_sizes() {
     }
 }
 
-/// Of 2^26 cells and more, for which passes of `f64` have a kernel of their own.
+/// Of 2^26 cells and more and wide enough, for which passes of `f64` have a kernel of their own.
 #[test]
 fn large_planes() {
     let Some(gpus) = gpus("large_planes") else {

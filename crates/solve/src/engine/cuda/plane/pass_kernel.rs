@@ -14,11 +14,12 @@ use crate::exchange::device_put::DevicePut;
 use crate::gpu::Gpu;
 use crate::gpu::error::GpuError;
 
-/// Cells of a PE, and columns, from which on an `f64` plane is large. 10⁹ updates a second on an H200, with 4, 5 and 6 sweeps a
-/// pass (differences of solves that were not kept): 4096² 745, 864, 636; 6000² 806, 971, 947; 8192² 824, 1000, 1085; 16384² 885,
-/// 1080, 1185. Six take all registers, and at the ends of rows, where columns are fixed, their loop no longer stays in the
-/// instruction cache; of large and wide planes ends are a small part.
-const LARGE: (usize, usize) = (1 << 26, 1 << 13);
+/// Cells of a PE from which on an `f64` plane is large. Six sweeps a pass take all registers, and at the ends of rows, where
+/// columns are fixed, their loop no longer stays in the instruction cache; of large and wide planes ends are a small part.
+/// (`bench/results/jacobi-f64-sweeps-h200-2026-11-28.txt`)
+const LARGE_CELLS: usize = 1 << 26;
+/// And columns.
+const LARGE_COLUMNS: usize = 1 << 13;
 
 /// How sweeps are made in memory.
 pub(super) enum Sweeps {
@@ -54,7 +55,7 @@ impl PassKernel {
         // The same on all PEs.
         let nx = field.layout.nx;
         let cells = field.partition.total() / field.partition.active() * nx;
-        let large = size_of::<F>() == 8 && cells >= LARGE.0 && nx >= LARGE.1;
+        let large = size_of::<F>() == 8 && cells >= LARGE_CELLS && nx >= LARGE_COLUMNS;
         match (field.fixed.is_some(), field.source.is_some()) {
             (false, false) if large => ("pass_large", PassKind::Large),
             (false, false) => ("pass_plain", PassKind::Plain),

@@ -213,18 +213,11 @@ mod tests {
         PassShape::of::<f64>(PassKind::Large),
     ];
 
-    /// As `pass_warps` of the kernel chooses.
     #[test]
-    fn blocks_of_some_warps_have_room_on_every_gpu() {
+    fn blocks_of_two_warps_have_room_on_every_gpu() {
+        // Shared memory of a block of compute capability 7.5, the least: CUDA C++ Programming Guide, technical specifications.
         for shape in SHAPES {
-            for (kib, most) in [(64, 8), (96, 8), (163, 8), (64, 2)] {
-                let fits = |warps: &usize| shape.shared(*warps) <= kib << 10;
-                let warps = [8, 4, 2]
-                    .into_iter()
-                    .filter(|&warps| warps <= most)
-                    .find(fits);
-                assert!(warps.is_some(), "{shape:?}, {kib} KiB");
-            }
+            assert!(shape.shared(2) <= 64 << 10, "{shape:?}");
         }
     }
 

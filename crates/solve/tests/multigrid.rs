@@ -607,7 +607,8 @@ fn a_limit_below_twice_the_floor_is_kept_where_cycles_come_down_to_it() {
     assert!(history[last] > 0.4 * history[last - 1], "{history:?}");
     assert_eq!(history[..long.len()], long);
     assert!(least < 1.8 * floor, "{history:?}");
-    for tolerance in [least, 2.0 * floor, 4.0 * floor] {
+    // The ratio of two norms times the first may be a digit below the last one.
+    for tolerance in [least.next_up(), 2.0 * floor, 4.0 * floor] {
         let (_, reached, history) = solved(tolerance);
         let last = history.last().unwrap();
         assert!(!reached && *last <= tolerance, "{tolerance}: {history:?}");

@@ -21,6 +21,12 @@ constexpr int column_threads = 64;
 constexpr int level_exchange_threads = 256;
 // and most PEs that it sends to.
 constexpr int most_edges = 7;
+// Relaxations change all points,
+constexpr int no_colour = -1;
+// those with an even sum of column and row,
+constexpr int red = 0;
+// or those with an odd one.
+constexpr int black = 1;
 // Most relaxations of a launch.
 constexpr int most_steps = 4;
 // Threads of a block of the launch that has the small levels,
@@ -119,7 +125,9 @@ template <class F> struct alignas(8) level_pass {
     // From sums of one kind to those of the next.
     i64 sum_kind;
     // Not 0: the field is +0 but in the first and last rows; then most blocks do not read it.
-    i64 is_zero;
+    i32 is_zero;
+    // That the first relaxation changes; colours take turns. Without relaxations: that the next one would change.
+    i32 colour;
 };
 static_assert(sizeof(level_pass<float>) == 296, "size of level_pass");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, before) == 0, "level_pass::before");
@@ -162,6 +170,7 @@ static_assert(CROSSWARP_OFFSET(level_pass<float>, row_end) == 272, "level_pass::
 static_assert(CROSSWARP_OFFSET(level_pass<float>, first_band) == 276, "level_pass::first_band");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, sum_kind) == 280, "level_pass::sum_kind");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, is_zero) == 288, "level_pass::is_zero");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, colour) == 292, "level_pass::colour");
 
 // A step on the finest level beside passes. What fields and weights are is said of each step in `finest_steps.cuh`.
 struct alignas(8) finest_step {

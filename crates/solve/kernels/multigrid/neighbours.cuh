@@ -46,6 +46,13 @@ struct transfer_of_pair {
                 (amid[0] * here.a + amid[1] * here.b) + (amid[2] * under.a + amid[3] * under.b)};
     }
 
+    // As `restrict_to` where only the point itself and the corners are not zero.
+    __device__ float restrict_red(const float (&up)[3], const float (&mid)[3], const float (&down)[3]) const {
+        const float over = 0.f + (left_upper * up[0] + amid[2] * up[2]);
+        const float under = 0.f + (left_lower * down[0] + amid[0] * down[2]);
+        return (mid[1] + 0.f) + (over + under);
+    }
+
     // As `restrict_to`.
     __device__ float restrict_to(const float (&up)[3], const float (&mid)[3], const float (&down)[3]) const {
         const float middle = mid[1] + (left_right * mid[0] + right[0] * mid[2]);

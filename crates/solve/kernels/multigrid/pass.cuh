@@ -68,6 +68,10 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
     auto within = [](int row, int from, int count) { return unsigned(row - from) < unsigned(count); };
     const int start = Work::start(g), measured = Work::measured(g);
     const bool restricts = Work::restricts(g);
+    // Corners couple points of a colour.
+    const int colour = Equation::corners ? no_colour : Work::colour(g);
+    // Whether step s + 1 relaxes points of this sum of column and row.
+    auto has_colour = [&](int sum, int s) { return colour < 0 || !((sum + s + colour) & 1); };
     // Whole leaves, which may begin before the rows of a block do, and end before these.
     const int measure0 = max(y0 - (y0 + g.first) % leaf_rows, g.row_start);
     const int measure1 = y1 == g.row_end ? y1 : y1 - (y1 + g.first) % leaf_rows;
@@ -121,14 +125,15 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
             west[0] = west[2] = east[0] = east[2] = F(0);
         }
     };
-    auto keep = [&](int s, int row, const pair& value) {
+    // `to_west`, `to_east`: what neighbours read, of the first column and of the second.
+    auto keep = [&](int s, int row, const pair& value, bool to_west = true, bool to_east = true) {
         mine[s][0] = value;
-        evens[s][row & (ring - 1)][t] = value.a;
-        odds[s][row & (ring - 1)][t] = value.b;
+        if (to_west) evens[s][row & (ring - 1)][t] = value.a;
+        if (to_east) odds[s][row & (ring - 1)][t] = value.b;
     };
-    auto keep_residuals = [&](int row, float one, float other) {
-        even_residuals[row & 3][t] = one;
-        odd_residuals[row & 3][t] = other;
+    auto keep_residuals = [&](int row, float one, float other, bool of_first = true, bool of_second = true) {
+        if (of_first) even_residuals[row & 3][t] = one;
+        if (of_second) odd_residuals[row & 3][t] = other;
     };
     // The three residuals at a fine row around a coarse column.
     auto residuals_at = [&](int row, float (&out)[3]) {
@@ -240,6 +245,12 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
                 // The place of a row so many behind: what the compiler knows.
                 auto slot = [&](int behind) { return (r - behind) & (ring - 1); };
                 next_row();
+                // All steps of an iteration relax the same column of a thread, each of another row: from row to row, and from
+                // step to step, it changes. So this is the column that neighbours need; both where something is measured.
+                const bool all = colour < 0, is_first = all || ((r - 1 + colour) & 1) == 0, is_second = all || !is_first;
+                auto keep_step = [&](int s, int row, const pair& value) {
+                    keep(s, row, value, is_first || measured == s, is_second || measured == s);
+                };
                 if (reads) {
                     ask(&rows.fields[(r + early) & 3][threadIdx.x], field_from, now + r + early);
                     field_from += g.pitch;
@@ -270,14 +281,14 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
                         if (at_edge && second.held) value.b = base.b;
                     }
                     if (at_edge) value = {first.there ? value.a : F(0), second.there ? value.b : F(0)};
-                    keep(0, slot(0), value);
+                    keep_step(0, slot(0), value);
                     if (steps == 0 && g.after && within(now + r, y0, own_rows)) {
                         *reinterpret_cast<pair*>(after_to) = value;
                     }
                 }
                 stepped<F> one, other;
-                // Step s + 1.
-                auto step = [&](int s, double omega) {
+                // Step s + 1 of the first column, the second or both.
+                auto step = [&](int s, double omega, bool of_first, bool of_second) {
                     const int behind = (s + 1) * lag;
                     pair u[3] = {mine[s][lag + 1], mine[s][lag], mine[s][lag - 1]};
                     constexpr int newest = Equation::corners ? 2 : 1;
@@ -297,7 +308,8 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
                         // The second column is beyond the side then.
                         if (first.mirrors_east) u[1].b = west[1];
                     }
-                    held.step(g, omega, *right_side_at(r - behind), u, west, east, one, other);
+                    held.step(g, omega, *right_side_at(r - behind), u, west, east, one, other, of_first, of_second,
+                              colour >= 0);
                     if (at_edge) {
                         hold(first, u[1].a, one);
                         hold(second, u[1].b, other);
@@ -312,32 +324,41 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
                         if (at_edge && (first.held || !first.there)) value.a = F(0);
                         if (at_edge && (second.held || !second.there)) value.b = F(0);
                     } else {
-                        step(s - 1, g.omega[s - 1]);
-                        value = {one.after, other.after};
-                        if (measured == s - 1) measure(row, one.residual, other.residual);
+                        const bool measures = measured == s - 1;
+                        step(s - 1, g.omega[s - 1], is_first || measures, is_second || measures);
+                        const pair before = mine[s - 1][lag];
+                        value = {is_first ? one.after : before.a, is_second ? other.after : before.b};
+                        if (measures) measure(row, one.residual, other.residual);
                     }
-                    keep(s, slot(s * lag), value);
+                    keep_step(s, slot(s * lag), value);
                     if (s == steps && within(row, y0, own_rows)) *reinterpret_cast<pair*>(after_to) = value;
                 }
                 after_to += g.pitch;
                 if (restricts || measured == steps) {
-                    step(steps, 0.0);
-                    if (measured == steps) measure(now + r - depth, one.residual, other.residual);
+                    // What has been relaxed last has no residual, and its places in shared memory hold zero.
+                    const bool measures = measured == steps;
+                    step(steps, 0.0, is_first || measures, is_second || measures);
+                    if (measures) measure(now + r - depth, one.residual, other.residual);
+                    pair_of<float> found{0.f, 0.f};
                     if (at_edge) {
                         const int row = now + r - depth;
-                        keep_residuals(r - depth, first.to_restrict(one.residual, row),
-                                       second.to_restrict(other.residual, row));
+                        if (is_first) found.a = first.to_restrict(one.residual, row);
+                        if (is_second) found.b = second.to_restrict(other.residual, row);
                     } else {
-                        keep_residuals(r - depth, held.to_restrict(g, one.residual), held.to_restrict(g, other.residual));
+                        if (is_first) found.a = held.to_restrict(g, one.residual);
+                        if (is_second) found.b = held.to_restrict(g, other.residual);
                     }
+                    keep_residuals(r - depth, found.a, found.b, is_first, is_second);
                     const int done = now + r - depth - 1;
                     if (restricts && ((r - depth - 1) & 1) && within(done - 1, y0, own_rows)) {
                         float up[3], mid[3], down[3];
                         residuals_at(r - depth - 3, up);
                         residuals_at(r - depth - 2, mid);
                         residuals_at(r - depth - 1, down);
+                        // After black relaxations half of them are zero.
+                        const bool of_red = colour >= 0 && ((colour + steps - 1) & 1) == black;
                         g.coarse_right_side[(done >> 1) * g.coarse_pitch + coarse_column] =
-                            held_transfer.restrict_to(up, mid, down);
+                            of_red ? held_transfer.restrict_red(up, mid, down) : held_transfer.restrict_to(up, mid, down);
                     }
                 }
                 __syncthreads();
@@ -385,8 +406,10 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
             const F before = first.mirrors_west ? (g.nx > 1 ? u[1].b : u[1].a) : west[1];
             const F between = first.mirrors_east ? (g.nx > 1 ? west[1] : u[1].a) : u[1].b;
             const F behind = second.mirrors_east ? u[1].a : east[1];
-            one = first.step({west[0], u[0].a, u[0].b, before, u[1].a, between, west[2], u[2].a, u[2].b}, y, omega);
-            other = second.step({u[0].a, u[0].b, east[0], u[1].a, u[1].b, behind, u[2].a, u[2].b, east[2]}, y, omega);
+            one = first.step({west[0], u[0].a, u[0].b, before, u[1].a, between, west[2], u[2].a, u[2].b}, y, omega,
+                             colour >= 0);
+            other = second.step({u[0].a, u[0].b, east[0], u[1].a, u[1].b, behind, u[2].a, u[2].b, east[2]}, y, omega,
+                                colour >= 0);
         };
         stepped<F> one, other;
 #pragma unroll
@@ -399,7 +422,9 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
                 value = {first.from_zero(y, g.omega[0]), second.from_zero(y, g.omega[0])};
             } else {
                 both(s - 1, row, y, g.omega[s - 1], one, other);
-                value = {one.after, other.after};
+                const pair before = mine[s - 1][lag];
+                auto relaxes = [&](const Equation& at) { return has_colour(at.x + y, s - 1); };
+                value = {relaxes(first) ? one.after : before.a, relaxes(second) ? other.after : before.b};
                 if (measured == s - 1) measure(row, one.residual, other.residual);
             }
             value = {there(first, value.a), there(second, value.b)};
@@ -412,8 +437,12 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
             const int y = index_of(row);
             both(steps, row, y, 0.0, one, other);
             if (measured == steps) measure(row, one.residual, other.residual);
-            keep_residuals(row, first.there ? first.to_restrict(one.residual, y) : 0.f,
-                           second.there ? second.to_restrict(other.residual, y) : 0.f);
+            // What has been relaxed last has no residual.
+            auto left = [&](const Equation& at, F residual) {
+                const bool none = colour >= 0 && has_colour(at.x + y, steps - 1);
+                return at.there && !none ? at.to_restrict(residual, y) : 0.f;
+            };
+            keep_residuals(row, left(first, one.residual), left(second, other.residual));
         }
         // The next level's right side, where the residual's rows were complete a row ago.
         const int done = row - 1, j = done >> 1;

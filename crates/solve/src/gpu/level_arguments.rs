@@ -27,6 +27,12 @@ namespace crosswarp {
         pub(crate) LEVEL_EXCHANGE_THREADS: usize = "level_exchange_threads": "int" = 256;
         /// and most PEs that it sends to.
         pub(crate) MOST_EDGES: usize = "most_edges": "int" = 7;
+        /// Relaxations change all points,
+        pub(crate) NO_COLOUR: i32 = "no_colour": "int" = -1;
+        /// those with an even sum of column and row,
+        pub(crate) RED: i32 = "red": "int" = 0;
+        /// or those with an odd one.
+        pub(crate) BLACK: i32 = "black": "int" = 1;
         /// Most relaxations of a launch.
         pub(crate) MOST_STEPS: usize = "most_steps": "int" = 4;
         /// Threads of a block of the launch that has the small levels,
@@ -126,7 +132,9 @@ namespace crosswarp {
         /// From sums of one kind to those of the next.
         280 pub sum_kind: i64 = "i64",
         /// Not 0: the field is +0 but in the first and last rows; then most blocks do not read it.
-        288 pub is_zero: i64 = "i64",
+        288 pub is_zero: i32 = "i32",
+        /// That the first relaxation changes; colours take turns. Without relaxations: that the next one would change.
+        292 pub colour: i32 = "i32",
     }
 
     /// A step on the finest level beside passes. What fields and weights are is said of each step in `finest_steps.cuh`.

@@ -12,9 +12,10 @@ use super::{COARSE_INTERVAL, FINEST_INTERVAL, Given, Levels, Outcome, Solver, fe
 use crate::element::Real;
 use crate::engine::cpu::multigrid::finest::{End, Finest};
 use crate::engine::cpu::multigrid::finest_level::FinestLevel;
-use crate::engine::cpu::multigrid::hierarchy::{Hierarchy, SetUpError, Smoothing, coarser_shapes};
+use crate::engine::cpu::multigrid::hierarchy::{Hierarchy, SetUpError, coarser_shapes};
 use crate::engine::cpu::multigrid::operator_rows::PARTS;
 use crate::engine::cpu::multigrid::shape::{HALO, Shape};
+use crate::engine::cpu::multigrid::smoothing::Smoothing;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::checkpoint::Identity;
 use crate::field::storage::Field;
@@ -94,8 +95,7 @@ impl<'p> Plane<'p, Hierarchy<f32>> {
         cycles: &Cycles,
         gpu: Option<&Gpu>,
     ) -> Result<Self, SolveError> {
-        let smoothing = |interval| Smoothing::new(cycles.pre, cycles.post, interval);
-        let smoothing = [FINEST_INTERVAL, COARSE_INTERVAL].map(smoothing);
+        let Cycles { pre, post, .. } = *cycles;
         Plane::with(pe, problem, gpu, coarser_shapes, |finest, made, rows| {
             let Made {
                 shapes,
@@ -103,6 +103,13 @@ impl<'p> Plane<'p, Hierarchy<f32>> {
                 reduction,
                 ..
             } = made;
+            let symmetric = Smoothing::chebyshev(pre, post, FINEST_INTERVAL);
+            let smoothing = match finest.shape.has_two_colours() {
+                true => Smoothing::red_black(pre, post, 1.0),
+                false => symmetric.clone(),
+            };
+            let coarse = Smoothing::chebyshev(pre, post, COARSE_INTERVAL);
+            let smoothing = [smoothing, symmetric, coarse];
             let made = Hierarchy::new(finest, shapes, singular, smoothing, rows, reduction);
             made.map_err(|error| match error {
                 SetUpError::Memory(error) => SolveError::Memory(error),

@@ -17,8 +17,9 @@ use super::steps::{Ended, Holder, raised};
 use super::{Outcome, fewest_cells, incompatible};
 use crate::element::Real;
 use crate::engine::cpu::multigrid::finest::End;
-use crate::engine::cpu::multigrid::hierarchy::{SetUpError, Smoothing};
+use crate::engine::cpu::multigrid::hierarchy::SetUpError;
 use crate::engine::cpu::multigrid::shape::Shape;
+use crate::engine::cpu::multigrid::smoothing::Smoothing;
 use crate::engine::cpu::multigrid::space::hierarchy::{
     Hierarchy, coarser_shapes, finest_shape, is_singular,
 };
@@ -145,7 +146,7 @@ impl Levels for Hierarchy {
             ..
         } = made;
         let cycles = method.cycles().ok_or(OptionsError::NotOfLevels)?;
-        let smoothing = Smoothing::new(cycles.pre, cycles.post, INTERVAL);
+        let smoothing = Smoothing::chebyshev(cycles.pre, cycles.post, INTERVAL);
         let hierarchy = match points {
             None => {
                 let made = Hierarchy::new(lines, shape, singular, smoothing);

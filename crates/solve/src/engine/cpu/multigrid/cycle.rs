@@ -6,8 +6,9 @@
 
 use super::coarse::Coarse;
 use super::galerkin::{WEIGHT_MARGIN, computed_rows};
-use super::hierarchy::{Hierarchy, Smoothing};
+use super::hierarchy::Hierarchy;
 use super::hooks::{DownCoarse, FromCoarser, OnFinest, Prolongation, Restriction, UpCoarse};
+use super::smoothing::{Colour, Smoothing, Step};
 use super::sums::LeafSums;
 use super::wavefront::{Pass, Start};
 use crate::element::Real;
@@ -34,14 +35,15 @@ impl<T: Real> Hierarchy<T> {
         exponent: i32,
         sum: &mut LeafSums,
     ) -> Result<(), PeError> {
-        let omegas = if full {
+        let steps = if full {
             Vec::new()
         } else {
             self.smoothing.pre.clone()
         };
         let plan = Plan {
             start: Start::Field,
-            omegas: &omegas,
+            steps: &steps,
+            solved: None,
             measured: 0,
             margin: TO_RESTRICT,
             exponent,
@@ -49,10 +51,10 @@ impl<T: Real> Hierarchy<T> {
         self.on_finest::<true, true>(rows, u, right_side, &plan, Some(sum))?;
         if full {
             self.solve_coarse(rows)?;
-            let omegas = self.smoothing.pre.clone();
+            let steps = self.smoothing.pre.clone();
             let plan = Plan {
                 start: Start::Corrected,
-                omegas: &omegas,
+                steps: &steps,
                 ..plan
             };
             self.on_finest::<false, true>(rows, u, right_side, &plan, None)?;
@@ -71,7 +73,8 @@ impl<T: Real> Hierarchy<T> {
     ) -> Result<(), PeError> {
         let plan = Plan {
             start: Start::Field,
-            omegas: &[],
+            steps: &[],
+            solved: self.smoothing.pre.last().and_then(|last| last.colour),
             measured: 0,
             margin: TO_RESTRICT,
             exponent,
@@ -92,7 +95,8 @@ impl<T: Real> Hierarchy<T> {
         let Smoothing { pre, post } = self.smoothing.clone();
         let plan = Plan {
             start: Start::Corrected,
-            omegas: &[&post[..], &pre[..]].concat(),
+            steps: &[&post[..], &pre[..]].concat(),
+            solved: None,
             measured: post.len(),
             margin: TO_RESTRICT,
             exponent,
@@ -109,10 +113,11 @@ impl<T: Real> Hierarchy<T> {
         right_side: &Field<f64>,
         exponent: i32,
     ) -> Result<(), PeError> {
-        let Smoothing { pre, post } = self.smoothing.clone();
+        let Smoothing { pre, post } = self.symmetric_smoothing.clone();
         let down = Plan {
             start: Start::Zero,
-            omegas: &pre,
+            steps: &pre,
+            solved: None,
             measured: 0,
             margin: TO_RESTRICT.max(post.len()),
             exponent,
@@ -121,7 +126,7 @@ impl<T: Real> Hierarchy<T> {
         self.cycle_below(rows, 0, Start::Zero)?;
         let up = Plan {
             start: Start::Corrected,
-            omegas: &post,
+            steps: &post,
             margin: 0,
             ..down
         };
@@ -142,7 +147,7 @@ impl<T: Real> Hierarchy<T> {
         let shape = &finest.shape;
         // Who only ends a cycle has left enough rows when he began it.
         if plan.start != Start::Zero && RESTRICT {
-            let depth = plan.margin + plan.omegas.len();
+            let depth = plan.margin + plan.steps.len();
             rows.halo(shape, u, depth)?;
             for y in shape.rows(depth) {
                 finest.beyond(u.with_padding_mut(y, 1));
@@ -181,7 +186,8 @@ impl<T: Real> Hierarchy<T> {
                 operator: &operator,
                 u,
                 start: plan.start,
-                omegas: plan.omegas,
+                steps: plan.steps,
+                solved: plan.solved,
                 measured: plan.measured,
                 margin: plan.margin,
                 kept: &mut top.kept,
@@ -270,7 +276,7 @@ impl<T: Real> Hierarchy<T> {
                 right_side: &mut next.right_side,
             });
             let (operator, u) = (&level.operator.with(&level.right_side), &mut level.u);
-            let (omegas, measured, kept) = (&pre[..], 0, &mut level.kept);
+            let (steps, measured, kept) = (&pre[..], 0, &mut level.kept);
             if start == Start::Zero {
                 let hooks = &mut down;
                 on_unit(
@@ -280,7 +286,8 @@ impl<T: Real> Hierarchy<T> {
                         operator,
                         u,
                         start,
-                        omegas,
+                        steps,
+                        solved: None,
                         measured,
                         margin,
                         kept,
@@ -306,7 +313,8 @@ impl<T: Real> Hierarchy<T> {
                     operator,
                     u,
                     start,
-                    omegas,
+                    steps,
+                    solved: None,
                     measured,
                     margin,
                     kept,
@@ -337,7 +345,8 @@ impl<T: Real> Hierarchy<T> {
                     operator: &level.operator.with(&level.right_side),
                     u: &mut level.u,
                     start: Start::Corrected,
-                    omegas: &post,
+                    steps: &post,
+                    solved: None,
                     measured: 0,
                     margin: 0,
                     kept: &mut level.kept,
@@ -371,7 +380,8 @@ impl<T: Real> Hierarchy<T> {
 /// A pass over the finest level.
 struct Plan<'a> {
     start: Start,
-    omegas: &'a [f64],
+    steps: &'a [Step],
+    solved: Option<Colour>,
     measured: usize,
     margin: usize,
     /// See [`Hierarchy::begin`].

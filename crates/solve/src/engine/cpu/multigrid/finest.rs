@@ -9,9 +9,11 @@ use std::io;
 use super::coefficients::Coefficients;
 use super::operator_rows::{EAST, EXCESS, OperatorRow, OperatorRows, SOUTH};
 use super::rows::{
-    Ahead, Around, Relaxed, Residual, Wanted, five_point, five_varying_points, hold,
+    Ahead, Around, EverySecond, Half, Relaxed, Residual, Wanted, five_point, five_varying_points,
+    hold,
 };
 use super::shape::Shape;
+use super::smoothing::{Colour, Step};
 use super::sums::LeafSums;
 use super::wavefront::Relaxation;
 use crate::element::Real;
@@ -199,6 +201,14 @@ impl Finest {
         self.part(0, x as isize) * self.part(1, y)
     }
 
+    /// The columns of row `y` that have a colour. Beyond an end that wraps around the row's number in the grid counts: all
+    /// PEs have to agree.
+    #[inline(always)]
+    fn columns_of(&self, y: isize, colour: Colour) -> EverySecond<'static> {
+        let row = y.rem_euclid(self.shape.y.len as isize) as usize;
+        EverySecond::of(colour.has_odd_columns(row))
+    }
+
     fn mask(&self, y: isize) -> Option<&[u8]> {
         self.fixed.as_ref().map(|fixed| fixed.row(y))
     }
@@ -335,13 +345,44 @@ pub(crate) struct WithRightSide<'a> {
 }
 
 impl WithRightSide<'_> {
+    /// Relaxes row `y`, which is not a fixed side, where the step does.
+    #[inline(always)]
+    fn relax_some(
+        &self,
+        y: isize,
+        around: Around<'_, f64>,
+        step: Step,
+        out: &mut [f64],
+        wanted: impl Wanted,
+    ) {
+        let here = around.here;
+        let Step { omega, colour } = step;
+        match colour {
+            None => self.apply::<false>(y, around, omega, (Relaxed(inner(out)), wanted)),
+            Some(colour) => {
+                let relaxed = Half(self.finest.columns_of(y, colour), Relaxed(inner(out)));
+                self.apply::<true>(y, around, omega, (relaxed, wanted));
+            }
+        }
+        self.complete(here, out);
+    }
+
     /// Computes row `y`, which is not a fixed side.
     #[inline(always)]
-    fn apply(&self, y: isize, around: Around<'_, f64>, omega: f64, wanted: impl Wanted) {
+    fn apply<const ONE_COLOUR: bool>(
+        &self,
+        y: isize,
+        around: Around<'_, f64>,
+        omega: f64,
+        wanted: impl Wanted,
+    ) {
         let finest = self.finest;
         let (right_side, mask) = (self.right_side.map(|field| field.row(y)), finest.mask(y));
         match &finest.coefficients {
-            None => five_point(around, right_side, mask, finest.inverse() * omega, wanted),
+            None => {
+                let step = finest.inverse() * omega;
+                five_point::<ONE_COLOUR>(around, right_side, mask, step, wanted);
+            }
             Some(of) => five_varying_points(of.row(y), around, right_side, mask, omega, wanted),
         }
     }
@@ -371,13 +412,12 @@ fn inner(row: &mut [f64]) -> &mut [f64] {
 
 impl Relaxation<f64> for WithRightSide<'_> {
     #[inline(always)]
-    fn relax(&self, y: isize, around: Around<'_, f64>, omega: f64, out: &mut [f64]) {
+    fn relax(&self, y: isize, around: Around<'_, f64>, step: Step, out: &mut [f64]) {
         if self.finest.row_is_fixed(y) {
             out.copy_from_slice(around.here);
             return;
         }
-        self.apply(y, around, omega, Relaxed(inner(out)));
-        self.complete(around.here, out);
+        self.relax_some(y, around, step, out, ());
     }
 
     #[inline(always)]
@@ -385,7 +425,7 @@ impl Relaxation<f64> for WithRightSide<'_> {
         &self,
         y: isize,
         around: Around<'_, f64>,
-        omega: f64,
+        step: Step,
         out: &mut [f64],
         residual: &mut [f64],
     ) {
@@ -394,9 +434,7 @@ impl Relaxation<f64> for WithRightSide<'_> {
             residual.fill(0.0);
             return;
         }
-        let wanted = (Relaxed(inner(out)), Residual(inner(residual)));
-        self.apply(y, around, omega, wanted);
-        self.complete(around.here, out);
+        self.relax_some(y, around, step, out, Residual(inner(residual)));
         self.complete_residual(residual);
     }
 
@@ -421,12 +459,23 @@ impl Relaxation<f64> for WithRightSide<'_> {
     }
 
     #[inline(always)]
-    fn residual(&self, y: isize, around: Around<'_, f64>, out: &mut [f64]) {
+    fn residual(
+        &self,
+        y: isize,
+        around: Around<'_, f64>,
+        relaxed: Option<Colour>,
+        out: &mut [f64],
+    ) {
         if self.finest.row_is_fixed(y) {
             out.fill(0.0);
             return;
         }
-        self.apply(y, around, 0.0, Residual(inner(out)));
+        match relaxed.map(|colour| self.finest.columns_of(y, colour)) {
+            None => self.apply::<false>(y, around, 0.0, Residual(inner(out))),
+            Some(relaxed) => {
+                self.apply::<false>(y, around, 0.0, Half(relaxed.others(), Residual(inner(out))));
+            }
+        }
         self.complete_residual(out);
     }
 

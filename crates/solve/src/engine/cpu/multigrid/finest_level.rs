@@ -80,7 +80,8 @@ impl FinestLevel {
                 operator: &equations.with(right_side),
                 u,
                 start: Start::Field,
-                omegas: &[],
+                steps: &[],
+                solved: None,
                 measured: 0,
                 margin: 1,
                 kept: &mut self.kept,
@@ -262,7 +263,7 @@ impl Work for ChebyshevStep<'_> {
                 here: self.u.with_padding(y, 1),
                 down: self.u.with_padding(down, 1),
             };
-            self.operator.residual(y, around, self.residual);
+            self.operator.residual(y, around, None, self.residual);
             let (here, residual) = (&around.here[1..=nx], &self.residual[1..=nx]);
             let [of_residual, of_field] = &mut *self.sums;
             of_residual.add_row(y, nx, |x| residual[x] * residual[x]);

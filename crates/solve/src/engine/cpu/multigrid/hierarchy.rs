@@ -8,6 +8,7 @@ use super::finest::Finest;
 use super::finest_level::FinestLevel;
 use super::galerkin::{CoarseRow, Transfer, coarsen};
 use super::shape::Shape;
+use super::smoothing::Smoothing;
 use crate::element::Real;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
@@ -18,59 +19,14 @@ use crate::pes::reduction::Reduction;
 /// Points of the coarsest level, at most, along each axis.
 const COARSEST: usize = 8;
 
-/// How often and how strongly a cycle relaxes.
-///
-/// The steps are u + ω D⁻¹ (b − Au) with the ω of a Chebyshev polynomial: the smallest largest damping of the
-/// eigenvalues of D⁻¹A in an interval that is the same for all problems, so that nothing has to be measured.
-#[derive(Clone, Debug)]
-pub(crate) struct Smoothing {
-    pub pre: Vec<f64>,
-    pub post: Vec<f64>,
-}
-
-impl Smoothing {
-    /// `pre` steps before the coarse correction and `post` after it: 1 to 3 each.
-    pub fn new(pre: usize, post: usize, interval: [f64; 2]) -> Smoothing {
-        let of = |steps: usize| {
-            let (centre, half) = (
-                0.5 * (interval[0] + interval[1]),
-                0.5 * (interval[1] - interval[0]),
-            );
-            (0..steps)
-                .map(|step| {
-                    // cos((2k + 1)π / 2n) for the few n there are.
-                    let node = match (steps, step) {
-                        (1, _) | (3, 1) => 0.0,
-                        (2, 0) => std::f64::consts::FRAC_1_SQRT_2,
-                        (2, _) => -std::f64::consts::FRAC_1_SQRT_2,
-                        (_, 0) => 0.866_025_403_784_438_6,
-                        _ => -0.866_025_403_784_438_6,
-                    };
-                    1.0 / (centre + half * node)
-                })
-                .collect()
-        };
-        Smoothing {
-            pre: of(pre),
-            post: of(post),
-        }
-    }
-
-    /// Rows that the relaxed field before the coarse correction has to reach beyond the own ones, where the same rows
-    /// are relaxed again after it.
-    pub(super) fn margin_down(&self) -> usize {
-        self.post.len().max(2)
-    }
-
-    pub(super) fn in_type<T: Real>(omegas: &[f64]) -> Vec<T> {
-        omegas.iter().map(|&omega| T::from_f64(omega)).collect()
-    }
-}
-
 /// The levels below the finest one, and how they are reached. `T` is the type of corrections.
 pub(crate) struct Hierarchy<T> {
     pub top: FinestLevel,
+    /// Of the finest level in cycles,
     pub smoothing: Smoothing,
+    /// in those that are preconditioners, which have to be symmetric,
+    pub symmetric_smoothing: Smoothing,
+    /// and of the others.
     pub coarse_smoothing: Smoothing,
     pub transfer: Transfer<T>,
     pub levels: Vec<Coarse<T>>,
@@ -105,7 +61,7 @@ impl<T: Real> Hierarchy<T> {
         finest: Finest,
         shapes: &[Shape],
         singular: bool,
-        [smoothing, coarse_smoothing]: [Smoothing; 2],
+        [smoothing, symmetric_smoothing, coarse_smoothing]: [Smoothing; 3],
         rows: &mut LevelRows<'_>,
         reduction: &Reduction<'_>,
     ) -> Result<Hierarchy<T>, SetUpError> {
@@ -146,6 +102,7 @@ impl<T: Real> Hierarchy<T> {
             transfer: transfer.expect("there is a coarse level"),
             top,
             smoothing,
+            symmetric_smoothing,
             coarse_smoothing,
             levels,
             dense,

@@ -18,6 +18,7 @@ pub(crate) mod operator_rows;
 pub(crate) mod row_table;
 mod rows;
 pub(crate) mod shape;
+pub(crate) mod smoothing;
 pub(crate) mod space;
 pub(crate) mod sums;
 mod wavefront;

@@ -244,17 +244,17 @@ trait Equation: Copy {
     fn fits(&self, n: usize) -> bool;
     /// At column `x`, where u is `here` and its neighbours to the east, west, south and north are `beside`.
     fn residual(&self, x: usize, here: f64, beside: [f64; 4], right_side: f64) -> f64;
-    /// What the residual at column `x` is multiplied by.
-    fn step(&self, x: usize) -> f64;
+    /// What a relaxation makes of it.
+    fn relaxed(&self, x: usize, here: f64, beside: [f64; 4], right_side: f64) -> f64;
 }
 
-/// 4u − (the four neighbours) = b.
+/// 4u − (the four neighbours) = b. `SOLVES`: relaxations solve it, `step` being a quarter.
 #[derive(Clone, Copy)]
-struct Same {
+struct Same<const SOLVES: bool> {
     step: f64,
 }
 
-impl Equation for Same {
+impl<const SOLVES: bool> Equation for Same<SOLVES> {
     #[inline(always)]
     fn columns(self, _: usize, _: usize) -> Self {
         self
@@ -270,8 +270,13 @@ impl Equation for Same {
         (sum - 4.0 * here) + right_side
     }
     #[inline(always)]
-    fn step(&self, _: usize) -> f64 {
-        self.step
+    fn relaxed(&self, x: usize, here: f64, beside: [f64; 4], right_side: f64) -> f64 {
+        if SOLVES {
+            // On GPUs the row to the south is the newest, which is waited for.
+            let [east, west, south, north] = beside;
+            return self.step * (((right_side + (east + west)) + north) + south);
+        }
+        here + self.step * self.residual(x, here, beside, right_side)
     }
 }
 
@@ -317,22 +322,24 @@ impl<'a> Equation for Varying<'a> {
         right_side + ((across + down) - rows.excess[x + 1] * here)
     }
     #[inline(always)]
-    fn step(&self, x: usize) -> f64 {
-        self.omega * self.rows.inverse[x + 1]
+    fn relaxed(&self, x: usize, here: f64, beside: [f64; 4], right_side: f64) -> f64 {
+        let step = self.omega * self.rows.inverse[x + 1];
+        here + step * self.residual(x, here, beside, right_side)
     }
 }
 
 /// As [`nine_point`], for 4u − (the four neighbours) = b, without the cells whose byte in `fixed` is not 0: they keep
-/// their value, and their residual is 0. `step` is ω over the diagonal.
+/// their value, and their residual is 0. `step` is ω over the diagonal; `SOLVES`: for relaxations of one colour with ω = 1.
 #[inline(always)]
-pub(super) fn five_point(
+pub(super) fn five_point<const SOLVES: bool>(
     around: Around<'_, f64>,
     right_side: Option<&[f64]>,
     fixed: Option<&[u8]>,
     step: f64,
     wanted: impl Wanted,
 ) {
-    five_point_of(Same { step }, around, right_side, fixed, wanted);
+    let equation = Same::<SOLVES> { step };
+    five_point_of(equation, around, right_side, fixed, wanted);
 }
 
 /// As [`five_point`], with couplings that differ from place to place.
@@ -427,8 +434,9 @@ pub(super) trait Wanted {
     fn columns(&mut self, start: usize, n: usize) -> Self::Part<'_>;
     /// Whether rows have `n` columns.
     fn fits(&self, n: usize) -> bool;
-    /// Takes what comes of column `x`: the residual, and the value before and after a step.
-    fn take(&mut self, x: usize, residual: f64, before: f64, after: f64, fixed: u8);
+    /// Takes what comes of column `x`: the residual, and the value before and after a step. `keep`: all bits where the value
+    /// stays, else none.
+    fn take(&mut self, x: usize, residual: f64, before: f64, after: f64, keep: u64);
 }
 
 /// The relaxed row.
@@ -450,9 +458,78 @@ impl Wanted for Relaxed<'_> {
         self.0.len() == n
     }
     #[inline(always)]
-    fn take(&mut self, x: usize, _: f64, before: f64, after: f64, fixed: u8) {
-        self.0[x] = hold(fixed, before, after);
+    fn take(&mut self, x: usize, _: f64, before: f64, after: f64, keep: u64) {
+        self.0[x] = choose(keep, before, after);
     }
+}
+
+/// Every second column of a row.
+#[derive(Clone, Copy)]
+pub(super) struct EverySecond<'a> {
+    /// No bits of these columns, all of the others.
+    others: &'a [u64],
+}
+
+/// [`EverySecond::others`] where even columns are meant, and from the second on where odd ones are.
+static OTHERS: [u64; CHUNK + 2] = {
+    let mut others = [0; CHUNK + 2];
+    let mut x = 1;
+    while x < others.len() {
+        others[x] = u64::MAX;
+        x += 2;
+    }
+    others
+};
+// Parts of a row begin with even columns.
+const _: () = assert!(CHUNK.is_multiple_of(2));
+
+impl EverySecond<'static> {
+    /// The odd columns, or the even ones.
+    pub fn of(odd: bool) -> Self {
+        let others = &OTHERS[usize::from(odd)..][..CHUNK];
+        Self { others }
+    }
+    /// The others.
+    pub fn others(self) -> Self {
+        Self::of(self.others[0] == 0)
+    }
+}
+
+/// What is wanted of some columns: as if the others were fixed.
+pub(super) struct Half<'a, W>(pub EverySecond<'a>, pub W);
+
+impl<W: Wanted> Wanted for Half<'_, W> {
+    type Part<'p>
+        = Half<'p, W::Part<'p>>
+    where
+        Self: 'p;
+    #[inline(always)]
+    fn columns(&mut self, start: usize, n: usize) -> Self::Part<'_> {
+        let others = &self.0.others[..n];
+        Half(EverySecond { others }, self.1.columns(start, n))
+    }
+    #[inline(always)]
+    fn fits(&self, n: usize) -> bool {
+        self.0.others.len() == n && self.1.fits(n)
+    }
+    #[inline(always)]
+    fn take(&mut self, x: usize, residual: f64, before: f64, after: f64, keep: u64) {
+        self.1
+            .take(x, residual, before, after, keep | self.0.others[x]);
+    }
+}
+
+/// Nothing.
+impl Wanted for () {
+    type Part<'p> = ();
+    #[inline(always)]
+    fn columns(&mut self, _: usize, _: usize) -> Self::Part<'_> {}
+    #[inline(always)]
+    fn fits(&self, _: usize) -> bool {
+        true
+    }
+    #[inline(always)]
+    fn take(&mut self, _: usize, _: f64, _: f64, _: f64, _: u64) {}
 }
 
 impl Wanted for Residual<'_> {
@@ -469,8 +546,8 @@ impl Wanted for Residual<'_> {
         self.0.len() == n
     }
     #[inline(always)]
-    fn take(&mut self, x: usize, residual: f64, _: f64, _: f64, fixed: u8) {
-        self.0[x] = hold(fixed, 0.0, residual);
+    fn take(&mut self, x: usize, residual: f64, _: f64, _: f64, keep: u64) {
+        self.0[x] = choose(keep, 0.0, residual);
     }
 }
 
@@ -488,16 +565,27 @@ impl<A: Wanted, B: Wanted> Wanted for (A, B) {
         self.0.fits(n) && self.1.fits(n)
     }
     #[inline(always)]
-    fn take(&mut self, x: usize, residual: f64, before: f64, after: f64, fixed: u8) {
-        self.0.take(x, residual, before, after, fixed);
-        self.1.take(x, residual, before, after, fixed);
+    fn take(&mut self, x: usize, residual: f64, before: f64, after: f64, keep: u64) {
+        self.0.take(x, residual, before, after, keep);
+        self.1.take(x, residual, before, after, keep);
     }
 }
 
 /// `old` if `fixed` is not 0, else `new`: by bits, of which the compiler makes vectors.
 #[inline(always)]
 pub(super) fn hold(fixed: u8, old: f64, new: f64) -> f64 {
-    let keep = 0u64.wrapping_sub(u64::from(fixed != 0));
+    choose(bits_of(fixed), old, new)
+}
+
+/// All bits if `fixed` is not 0, else none.
+#[inline(always)]
+fn bits_of(fixed: u8) -> u64 {
+    u64::from(fixed != 0).wrapping_neg()
+}
+
+/// The bits `keep` of `old`, and the others of `new`.
+#[inline(always)]
+fn choose(keep: u64, old: f64, new: f64) -> f64 {
     f64::from_bits((old.to_bits() & keep) | (new.to_bits() & !keep))
 }
 
@@ -521,8 +609,8 @@ fn five_point_with(
         let centre = here[x];
         let beside = [east[x], west[x], down[x], up[x]];
         let residual = equation.residual(x, centre, beside, right_side(x));
-        let after = centre + equation.step(x) * residual;
-        wanted.take(x, residual, centre, after, fixed(x));
+        let after = equation.relaxed(x, centre, beside, right_side(x));
+        wanted.take(x, residual, centre, after, bits_of(fixed(x)));
     }
 }
 

@@ -124,6 +124,12 @@ impl Shape {
         shape
     }
 
+    /// Whether points coupled along the axes only, each of one colour, have neighbours of the other one alone.
+    pub fn has_two_colours(&self) -> bool {
+        let alternates = |axis: &Axis| axis.len > 1 && (!axis.wraps || axis.len.is_multiple_of(2));
+        [self.x, self.y].iter().all(alternates)
+    }
+
     /// The rows whose values this PE computes for all who need them.
     pub fn own(&self) -> Range<isize> {
         if self.spread {

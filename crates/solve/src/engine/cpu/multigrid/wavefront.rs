@@ -8,27 +8,28 @@ use std::io;
 
 use super::rows::{Ahead, Around};
 use super::shape::Shape;
+use super::smoothing::{Colour, Step};
 use crate::element::Real;
 use crate::element::simd::Work;
 use crate::field::storage::Field;
 
 /// An operator that can relax and give residuals, with its right side.
 pub(super) trait Relaxation<T> {
-    /// Row `y` of u + ω D⁻¹ (b − Au), columns −1 to nx.
-    fn relax(&self, y: isize, around: Around<'_, T>, omega: T, out: &mut [T]);
-    /// The same from u = 0.
+    /// Row `y` of u, of which some points are u + ω D⁻¹ (b − Au) now, columns −1 to nx.
+    fn relax(&self, y: isize, around: Around<'_, T>, step: Step<T>, out: &mut [T]);
+    /// The same from u = 0, of all points.
     fn relax_from_zero(&self, y: isize, omega: T, out: &mut [T]);
     /// As `relax`, with row `y` of b − Au of before, too.
     fn relax_and_residual(
         &self,
         y: isize,
         around: Around<'_, T>,
-        omega: T,
+        step: Step<T>,
         out: &mut [T],
         residual: &mut [T],
     );
-    /// Row `y` of b − Au, columns −1 to nx.
-    fn residual(&self, y: isize, around: Around<'_, T>, out: &mut [T]);
+    /// Row `y` of b − Au, columns −1 to nx; 0 at points of the colour `relaxed`, which have just been solved for.
+    fn residual(&self, y: isize, around: Around<'_, T>, relaxed: Option<Colour>, out: &mut [T]);
     /// What of row `y` is to be brought into the cache: of the right side, of `u`, and what else there is.
     fn ahead(&self, y: isize, u: Option<&[T]>) -> Ahead;
 }
@@ -97,8 +98,8 @@ fn kept_mut<T: Real>(step: &mut Field<T>, y: isize) -> &mut [T] {
 
 /// Several relaxations in one pass.
 ///
-/// It relaxes `u` with each of `omegas` in turn. Afterwards `u` is right in the own rows and `margin` more, if it (unless
-/// it starts from zero) and the right side were `omegas.len()` more than that. The residual is given for `margin` − 1
+/// It relaxes `u` by each of `steps` in turn. Afterwards `u` is right in the own rows and `margin` more, if it (unless
+/// it starts from zero) and the right side were `steps.len()` more than that. The residual is given for `margin` − 1
 /// rows more than the own ones.
 ///
 /// The columns −1 and nx of `u` hold what [`Relaxation`] needs there.
@@ -107,7 +108,9 @@ pub(super) struct Pass<'a, T, R, H> {
     pub operator: &'a R,
     pub u: &'a mut Field<T>,
     pub start: Start,
-    pub omegas: &'a [T],
+    pub steps: &'a [Step<T>],
+    /// Where there are no steps: the colour that has been relaxed last, whose equations hold.
+    pub solved: Option<Colour>,
     /// The step, counted from 0, before which hooks measure; as many as there are steps: after the last.
     pub measured: usize,
     pub margin: usize,
@@ -129,14 +132,16 @@ fn pass<T: Real, R: Relaxation<T>, H: Hooks<T>>(pass: Pass<'_, T, R, H>) {
         operator,
         u,
         start,
-        omegas,
+        steps: relaxations,
+        solved,
         measured,
         margin,
         kept: work,
         hooks,
     } = pass;
-    let count = omegas.len();
+    let count = relaxations.len();
     let steps = count as isize;
+    let solved = relaxations.last().map_or(solved, |last| last.colour);
     let rows_after = |step: usize| shape.rows(margin + count - step);
     let (first, last) = (rows_after(0), rows_after(count));
     let wanted = if H::RESIDUAL {
@@ -160,7 +165,7 @@ fn pass<T: Real, R: Relaxation<T>, H: Hooks<T>>(pass: Pass<'_, T, R, H>) {
         if start == Start::Corrected && first.contains(&now) {
             hooks.correct(now, u.with_padding_mut(now, 1));
         }
-        for (step, &omega) in omegas.iter().enumerate() {
+        for (step, &relaxation) in relaxations.iter().enumerate() {
             let y = now - step as isize - 1;
             if !rows_after(step + 1).contains(&y) {
                 continue;
@@ -172,10 +177,10 @@ fn pass<T: Real, R: Relaxation<T>, H: Hooks<T>>(pass: Pass<'_, T, R, H>) {
                 None => {
                     let out = kept_mut(&mut rest[0], y);
                     if start == Start::Zero {
-                        operator.relax_from_zero(y, omega, out);
+                        operator.relax_from_zero(y, relaxation.omega, out);
                     } else {
                         let around = around(neighbours(y), y, u, part(step));
-                        relax(operator, hooks, y, around, omega, out, residual);
+                        relax(operator, hooks, y, around, relaxation, out, residual);
                     }
                 }
                 Some(before) => {
@@ -186,7 +191,7 @@ fn pass<T: Real, R: Relaxation<T>, H: Hooks<T>>(pass: Pass<'_, T, R, H>) {
                         kept_mut(&mut rest[0], y)
                     };
                     let around = around_kept(neighbours(y), y, before, part(step));
-                    relax(operator, hooks, y, around, omega, out, residual);
+                    relax(operator, hooks, y, around, relaxation, out, residual);
                 }
             }
         }
@@ -208,7 +213,7 @@ fn pass<T: Real, R: Relaxation<T>, H: Hooks<T>>(pass: Pass<'_, T, R, H>) {
                 around(neighbours(y), y, u, ahead)
             };
             let residual = work.residual.with_padding_mut(0, 1);
-            operator.residual(y, around, residual);
+            operator.residual(y, around, solved, residual);
             if H::MEASURES && measured == count {
                 hooks.measure(y, residual);
             }
@@ -225,16 +230,16 @@ fn relax<T: Real, R: Relaxation<T>, H: Hooks<T>>(
     hooks: &mut H,
     y: isize,
     around: Around<'_, T>,
-    omega: T,
+    step: Step<T>,
     out: &mut [T],
     residual: Option<&mut [T]>,
 ) {
     match residual {
         Some(residual) => {
-            operator.relax_and_residual(y, around, omega, out, residual);
+            operator.relax_and_residual(y, around, step, out, residual);
             hooks.measure(y, residual);
         }
-        None => operator.relax(y, around, omega, out),
+        None => operator.relax(y, around, step, out),
     }
 }
 

@@ -6,16 +6,16 @@ use crosswarp_cuda::{ByValue, Device, Function, Launch, Stream};
 use super::exchange;
 use super::storage::{DeviceField, Stored};
 use crate::element::Real;
-use crate::engine::cpu::multigrid::hierarchy::Smoothing;
 use crate::engine::cpu::multigrid::shape::{HALO, Shape};
+use crate::engine::cpu::multigrid::smoothing::{Colour, Smoothing, Step};
 use crate::engine::cuda::kernels;
 use crate::engine::cuda::sources::level_pass_shared;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
 use crate::gpu::error::GpuError;
 use crate::gpu::level_arguments::{
-    LevelPass, MOST_STEPS, PASS_THREADS, START_CORRECTED, START_CORRECTION, START_FIELD,
-    START_ZERO, TILE_ROWS, TILE_THREADS, TILE_WIDE,
+    BLACK, LevelPass, MOST_STEPS, NO_COLOUR, PASS_THREADS, RED, START_CORRECTED, START_CORRECTION,
+    START_FIELD, START_ZERO, TILE_ROWS, TILE_THREADS, TILE_WIDE,
 };
 
 /// Waves of blocks at most.
@@ -57,8 +57,8 @@ enum Blocks {
     Tiles,
 }
 
-/// What the compiler was told of a kernel: where it begins, what it measures, whether it restricts.
-type Known = (i32, Option<usize>, bool);
+/// What the compiler was told of a kernel: where it begins, what it measures, whether it restricts, the first colour.
+type Known = (i32, Option<usize>, bool, i32);
 
 const fn pass(name: &'static str, steps: usize, only: Option<Known>) -> PassKernel {
     PassKernel {
@@ -78,12 +78,13 @@ const fn tiles(name: &'static str, only: Known) -> PassKernel {
     }
 }
 
-const BETWEEN: Known = (START_CORRECTED, Some(2), true);
-const DOWN: Known = (START_ZERO, None, true);
-const UP: Known = (START_CORRECTED, None, false);
+/// On the finest level.
+const BETWEEN: Known = (START_CORRECTED, Some(2), true, RED);
+const DOWN: Known = (START_ZERO, None, true, NO_COLOUR);
+const UP: Known = (START_CORRECTED, None, false, NO_COLOUR);
 /// What full multigrid goes on with where a level has what the coarser ones found: on the finest level, and on others.
-const BEGUN: Known = (START_CORRECTED, None, true);
-const BEGUN_COARSE: Known = (START_CORRECTION, None, true);
+const BEGUN: Known = (START_CORRECTED, None, true, RED);
+const BEGUN_COARSE: Known = (START_CORRECTION, None, true, NO_COLOUR);
 
 /// Kernels of the finest level: those for one kind of pass first, then those with most relaxations.
 const FINEST: [PassKernel; 5] = [
@@ -126,14 +127,10 @@ const MOST_ROWS_OF_TILES: usize = 65_535 * 24 - 1;
 
 /// The first of `kernels` that can begin a pass with `left` relaxations. What is measured before the first one of a
 /// launch could be measured after the last of the one before.
-fn place_of(
-    kernels: impl IntoIterator<Item = PassKernel>,
-    left: usize,
-    (start, measured, restrict): Known,
-) -> usize {
+fn place_of(kernels: impl IntoIterator<Item = PassKernel>, left: usize, known: Known) -> usize {
     let fits = |kernel: PassKernel| match kernel.only {
         None => kernel.steps <= left,
-        Some(only) => kernel.steps == left && only == (start, measured, restrict),
+        Some(only) => kernel.steps == left && only == known,
     };
     kernels
         .into_iter()
@@ -146,17 +143,15 @@ fn place_of(
 pub(super) fn finest_kernels(varying: bool, smoothing: &Smoothing, full: bool) -> Vec<PassKernel> {
     let of: &[_] = if varying { &FINEST_VARYING } else { &FINEST };
     let (pre, post) = (smoothing.pre.len(), smoothing.post.len());
+    let [before, after] = [&smoothing.pre, &smoothing.post].map(|steps| colour_of(steps));
+    let (start, measured) = match full {
+        true => (START_CORRECTED, None),
+        false => (START_FIELD, Some(0)),
+    };
     let passes = [
-        (0, (START_FIELD, Some(0), true)),
-        (
-            pre,
-            if full {
-                BEGUN
-            } else {
-                (START_FIELD, Some(0), true)
-            },
-        ),
-        (post + pre, (START_CORRECTED, Some(post), true)),
+        (0, (START_FIELD, Some(0), true, NO_COLOUR)),
+        (pre, (start, measured, true, before)),
+        (post + pre, (START_CORRECTED, Some(post), true, after)),
     ];
     launched(of, &passes)
 }
@@ -193,10 +188,14 @@ pub(super) fn fitting(kernels: &[PassKernel], shape: &Shape) -> Vec<PassKernel> 
 /// Those of `kernels` that `passes` take: their relaxations, where they begin, what they measure, whether they restrict.
 fn launched(kernels: &[PassKernel], passes: &[(usize, Known)]) -> Vec<PassKernel> {
     let mut taken = vec![false; kernels.len()];
-    for &(mut left, (mut start, measured, restrict)) in passes {
+    for &(mut left, (mut start, measured, restrict, colour)) in passes {
         let mut measured = measured;
         loop {
-            let place = place_of(kernels.iter().copied(), left, (start, measured, restrict));
+            let place = place_of(
+                kernels.iter().copied(),
+                left,
+                (start, measured, restrict, colour),
+            );
             taken[place] = true;
             let steps = kernels[place].steps;
             (left, start) = (left - steps, START_FIELD);
@@ -255,8 +254,10 @@ impl Loaded {
 /// A pass: see `Pass` of the CPU's.
 pub(super) struct Plan<'a> {
     pub start: i32,
-    /// ω of each step, over the diagonal where all couplings are 1.
-    pub omegas: &'a [f64],
+    /// With ω over the diagonal where all couplings are 1; if one step has a colour, colours take turns.
+    pub steps: &'a [Step],
+    /// Where there are no steps: the colour that has been relaxed last, whose equations hold.
+    pub solved: Option<Colour>,
     /// The step before which the residual is measured.
     pub measured: Option<usize>,
     /// Whether the next level's right side is made.
@@ -322,10 +323,15 @@ impl<T: Real> DeviceLevel<T> {
     ) -> Result<(), GpuError> {
         let (mut done, mut start) = (0, plan.start);
         loop {
-            let left = &plan.omegas[done..];
+            let left = &plan.steps[done..];
             let measured = plan.measured.and_then(|at| at.checked_sub(done));
             let kernels = self.passes.iter().map(|loaded| loaded.kernel);
-            let place = place_of(kernels, left.len(), (start, measured, plan.restrict));
+            let colour = match plan.solved {
+                Some(last) if plan.steps.is_empty() => of_kernels(last.other()),
+                _ => colour_of(left),
+            };
+            let known = (start, measured, plan.restrict, colour);
+            let place = place_of(kernels, left.len(), known);
             let Loaded {
                 kernel,
                 function,
@@ -337,7 +343,9 @@ impl<T: Real> DeviceLevel<T> {
             let measured = measured.filter(|&at| at < steps || (last && at == steps));
             let changes = steps > 0 || start != START_FIELD;
             let mut omega = [0.0; MOST_STEPS];
-            omega[..steps].copy_from_slice(&left[..steps]);
+            for (omega, step) in omega.iter_mut().zip(&left[..steps]) {
+                *omega = step.omega;
+            }
             let (strips, bands, height) = match kernel.blocks {
                 Blocks::Strips => self.strips(steps, *resident),
                 Blocks::Tiles => self.tiles(plan.restrict),
@@ -360,7 +368,8 @@ impl<T: Real> DeviceLevel<T> {
                 start,
                 measured: measured.map_or(-1, |at| at as i32),
                 rows: height as i32,
-                is_zero: i64::from(self.is_zero),
+                is_zero: i32::from(self.is_zero),
+                colour,
                 ..self.arguments
             };
             let launch = Launch::new(function)
@@ -464,6 +473,24 @@ impl<T: Real> DeviceLevel<T> {
     }
 }
 
+/// What kernels are told of the colours of `steps`: which the first has.
+pub(super) fn colour_of(steps: &[Step]) -> i32 {
+    let turns = |two: &[Step]| match (two[0].colour, two[1].colour) {
+        (Some(one), Some(other)) => one != other,
+        (one, other) => one == other,
+    };
+    debug_assert!(steps.windows(2).all(turns), "{steps:?}");
+    let first = steps.first().and_then(|step| step.colour);
+    first.map_or(NO_COLOUR, of_kernels)
+}
+
+fn of_kernels(colour: Colour) -> i32 {
+    match colour {
+        Colour::Red => RED,
+        Colour::Black => BLACK,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -476,8 +503,8 @@ mod tests {
     #[test]
     fn the_kernels_that_passes_take_are_those_that_are_compiled() {
         let of = |pre, post, full| {
-            let smoothing = Smoothing::new(pre, post, [0.5, 2.0]);
-            let finest = finest_kernels(false, &smoothing, full);
+            let smoothing = Smoothing::chebyshev(pre, post, [0.5, 2.0]);
+            let finest = finest_kernels(false, &Smoothing::red_black(pre, post, 1.0), full);
             (finest, coarse_kernels(&smoothing, full))
         };
         let (finest, coarse) = of(2, 2, true);
@@ -518,11 +545,13 @@ mod tests {
             };
             assert_eq!(names(&coarse), expected, "{pre} and {post}");
         }
-        let varying = finest_kernels(true, &Smoothing::new(2, 2, [0.5, 2.0]), true);
+        let varying = finest_kernels(true, &Smoothing::red_black(2, 2, 1.0), true);
         assert_eq!(
             names(&varying),
             ["finest_varying_2_2", "finest_varying_2", "finest_varying_0"]
         );
+        let all_points = finest_kernels(false, &Smoothing::chebyshev(2, 2, [0.5, 2.0]), true);
+        assert_eq!(names(&all_points), ["finest_plain_2", "finest_plain_0"]);
     }
 
     #[test]
@@ -532,7 +561,7 @@ mod tests {
             Shape::finest(axis(nx), axis(ny), vec![0, ny], 0, 0)
         };
         let of = |pre, nx, ny| {
-            let kernels = coarse_kernels(&Smoothing::new(pre, 2, [0.5, 2.0]), true);
+            let kernels = coarse_kernels(&Smoothing::chebyshev(pre, 2, [0.5, 2.0]), true);
             let fitting = fitting(&kernels, &level(nx, ny));
             fitting.iter().map(|kernel| kernel.name).collect::<Vec<_>>()
         };

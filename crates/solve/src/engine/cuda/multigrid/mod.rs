@@ -33,8 +33,9 @@ use self::sums::LeafSums;
 use crate::engine::cpu::multigrid::cycle::power_of_two;
 use crate::engine::cpu::multigrid::finest::Finest;
 use crate::engine::cpu::multigrid::galerkin::{Transfer, computed_rows};
-use crate::engine::cpu::multigrid::hierarchy::{Hierarchy, Smoothing};
+use crate::engine::cpu::multigrid::hierarchy::Hierarchy;
 use crate::engine::cpu::multigrid::shape::Shape;
+use crate::engine::cpu::multigrid::smoothing::{Smoothing, Step};
 use crate::engine::cuda::kernels;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
@@ -68,6 +69,7 @@ pub(crate) struct GpuCycles {
     finest: DeviceLevel<f64>,
     levels: Vec<Coarse>,
     smoothing: Smoothing,
+    symmetric_smoothing: Smoothing,
     coarse_smoothing: Smoothing,
     /// The finest level's ω are multiplied by it.
     inverse: f64,
@@ -150,6 +152,7 @@ impl GpuCycles {
             finest: level,
             levels,
             smoothing: hierarchy.smoothing.clone(),
+            symmetric_smoothing: hierarchy.symmetric_smoothing.clone(),
             coarse_smoothing: hierarchy.coarse_smoothing.clone(),
             inverse: same_inverse(finest),
             exponent: 0,
@@ -173,10 +176,11 @@ impl GpuCycles {
         full: bool,
         exponent: i32,
     ) -> Result<Superaccumulator<f64>, GpuError> {
-        let pre = self.omegas(&self.smoothing.pre);
+        let pre = self.steps(&self.smoothing.pre);
         let plan = Plan {
             start: START_FIELD,
-            omegas: if full { &[] } else { &pre },
+            steps: if full { &[] } else { &pre },
+            solved: None,
             measured: Some(0),
             restrict: true,
             up_scale: power_of_two(self.exponent),
@@ -189,7 +193,7 @@ impl GpuCycles {
             self.solve_coarse(rows)?;
             let plan = Plan {
                 start: START_CORRECTED,
-                omegas: &pre,
+                steps: &pre,
                 measured: None,
                 up_scale: power_of_two(exponent),
                 ..plan
@@ -207,7 +211,8 @@ impl GpuCycles {
     ) -> Result<(), GpuError> {
         let plan = Plan {
             start: START_FIELD,
-            omegas: &[],
+            steps: &[],
+            solved: self.smoothing.pre.last().and_then(|last| last.colour),
             measured: None,
             restrict: true,
             up_scale: 1.0,
@@ -225,10 +230,11 @@ impl GpuCycles {
     ) -> Result<Superaccumulator<f64>, GpuError> {
         self.cycle_below(rows, 0, START_ZERO)?;
         let Smoothing { pre, post } = &self.smoothing;
-        let omegas = self.omegas(&[&post[..], &pre[..]].concat());
+        let steps = self.steps(&[&post[..], &pre[..]].concat());
         let plan = Plan {
             start: START_CORRECTED,
-            omegas: &omegas,
+            steps: &steps,
+            solved: None,
             measured: Some(post.len()),
             restrict: true,
             up_scale: power_of_two(self.exponent),
@@ -243,7 +249,7 @@ impl GpuCycles {
     /// Loads the passes of [`cycle`](Preconditioner::cycle) in place of those of cycles.
     fn prepare_to_precondition(&mut self) -> Result<(), GpuError> {
         let varying = self.equations.arguments.operator_rows != 0;
-        let passes = preconditioning_kernels(varying, &self.smoothing);
+        let passes = preconditioning_kernels(varying, &self.symmetric_smoothing);
         let device = self.stream.device();
         kernels::compile_together(device, passes.iter().map(|pass| pass.name));
         self.finest.load(device, &passes)
@@ -256,7 +262,8 @@ impl GpuCycles {
     ) -> Result<[Superaccumulator<f64>; 2], GpuError> {
         let plan = Plan {
             start: START_FIELD,
-            omegas: &[],
+            steps: &[],
+            solved: None,
             measured: Some(0),
             restrict: false,
             up_scale: 1.0,
@@ -285,8 +292,13 @@ impl GpuCycles {
         self.finest.field().download(&self.stream, u)
     }
 
-    fn omegas(&self, of: &[f64]) -> Vec<f64> {
-        of.iter().map(|&omega| self.inverse * omega).collect()
+    /// With ω over the diagonal where all couplings are 1.
+    fn steps(&self, of: &[Step]) -> Vec<Step> {
+        let step = |&Step { omega, colour }: &Step| Step {
+            omega: self.inverse * omega,
+            colour,
+        };
+        of.iter().map(step).collect()
     }
 
     fn on_finest(&mut self, rows: &mut LevelRows<'_>, plan: &Plan<'_>) -> Result<(), GpuError> {
@@ -351,7 +363,8 @@ impl GpuCycles {
         let Smoothing { pre, post } = self.coarse_smoothing.clone();
         let plan = Plan {
             start,
-            omegas: &pre,
+            steps: &pre,
+            solved: None,
             measured: None,
             restrict: true,
             up_scale: 1.0,
@@ -369,7 +382,7 @@ impl GpuCycles {
         for at in (first..small).rev() {
             let plan = Plan {
                 start: START_CORRECTED,
-                omegas: &post,
+                steps: &post,
                 restrict: false,
                 ..plan
             };
@@ -434,13 +447,14 @@ impl Preconditioner for GpuCycles {
         r: &DeviceField<f64>,
         exponent: i32,
     ) -> Result<(), GpuError> {
-        let pre = self.omegas(&self.smoothing.pre);
-        let post = self.omegas(&self.smoothing.post);
+        let pre = self.steps(&self.symmetric_smoothing.pre);
+        let post = self.steps(&self.symmetric_smoothing.post);
         let depth = pre.len().max(post.len()) + 2;
         exchange::halo(&self.stream, rows, &self.finest.shape, r, depth)?;
         let down = Plan {
             start: START_ZERO,
-            omegas: &pre,
+            steps: &pre,
+            solved: None,
             measured: None,
             restrict: true,
             up_scale: power_of_two(self.exponent),
@@ -451,7 +465,7 @@ impl Preconditioner for GpuCycles {
         self.cycle_below(rows, 0, START_ZERO)?;
         let up = Plan {
             start: START_CORRECTED,
-            omegas: &post,
+            steps: &post,
             restrict: false,
             up_scale: power_of_two(exponent),
             ..down

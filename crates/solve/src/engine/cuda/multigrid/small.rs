@@ -4,7 +4,7 @@
 use crosswarp_cuda::{Buffer, ByValue, Function, Launch, Stream, grid_state_bytes};
 
 use super::Coarse;
-use crate::engine::cpu::multigrid::hierarchy::Smoothing;
+use crate::engine::cpu::multigrid::smoothing::Smoothing;
 use crate::engine::cuda::kernels;
 use crate::gpu::Gpu;
 use crate::gpu::error::GpuError;
@@ -92,8 +92,15 @@ impl Small {
             pre_count: smoothing.pre.len() as i32,
             post_count: smoothing.post.len() as i32,
         };
-        omegas.pre[..smoothing.pre.len()].copy_from_slice(&smoothing.pre);
-        omegas.post[..smoothing.post.len()].copy_from_slice(&smoothing.post);
+        let pairs = [
+            (&mut omegas.pre, &smoothing.pre),
+            (&mut omegas.post, &smoothing.post),
+        ];
+        for (to, from) in pairs {
+            for (omega, step) in to.iter_mut().zip(from) {
+                *omega = step.omega;
+            }
+        }
         Ok(Small {
             from,
             kernel,

@@ -14,8 +14,9 @@ use crate::element::simd::{Isa, Work, on_unit};
 use crate::engine::cpu::multigrid::dense::Dense;
 use crate::engine::cpu::multigrid::finest::End;
 use crate::engine::cpu::multigrid::galerkin::computed_rows;
-use crate::engine::cpu::multigrid::hierarchy::{SetUpError, Smoothing};
+use crate::engine::cpu::multigrid::hierarchy::SetUpError;
 use crate::engine::cpu::multigrid::shape::{Axis, Shape};
+use crate::engine::cpu::multigrid::smoothing::{Smoothing, Step};
 use crate::engine::cpu::multigrid::sums::LeafSums;
 use crate::engine::cpu::multigrid::wavefront::Start;
 use crate::exchange::level_rows::LevelRows;
@@ -47,7 +48,7 @@ pub(crate) struct Hierarchy {
 struct Plan<'a> {
     start: Start,
     fresh: bool,
-    omegas: &'a [f64],
+    steps: &'a [Step],
     measured: usize,
     margin: usize,
 }
@@ -182,7 +183,7 @@ impl Hierarchy {
         let plan = Plan {
             start: Start::Field,
             fresh: false,
-            omegas: if full { &[] } else { &pre },
+            steps: if full { &[] } else { &pre },
             measured: 0,
             margin: TO_RESTRICT,
         };
@@ -201,7 +202,7 @@ impl Hierarchy {
             }
             let plan = Plan {
                 start: Start::Corrected,
-                omegas: &pre,
+                steps: &pre,
                 ..plan
             };
             self.pass(rows, 0, plan, true, None)?;
@@ -215,7 +216,7 @@ impl Hierarchy {
         let plan = Plan {
             start: Start::Field,
             fresh: false,
-            omegas: &[],
+            steps: &[],
             measured: 0,
             margin: TO_RESTRICT,
         };
@@ -229,7 +230,7 @@ impl Hierarchy {
         let plan = Plan {
             start: Start::Corrected,
             fresh: false,
-            omegas: &[&post[..], &pre[..]].concat(),
+            steps: &[&post[..], &pre[..]].concat(),
             measured: post.len(),
             margin: TO_RESTRICT,
         };
@@ -269,7 +270,7 @@ impl Hierarchy {
         let down = Plan {
             start: Start::Zero,
             fresh: true,
-            omegas: &pre,
+            steps: &pre,
             measured: 0,
             margin,
         };
@@ -278,7 +279,7 @@ impl Hierarchy {
         let up = Plan {
             start: Start::Corrected,
             fresh: false,
-            omegas: &post,
+            steps: &post,
             measured: 0,
             margin: 0,
         };
@@ -297,7 +298,7 @@ impl Hierarchy {
         let Plan {
             start,
             fresh,
-            omegas,
+            steps,
             measured,
             margin,
         } = plan;
@@ -307,7 +308,7 @@ impl Hierarchy {
         let operator = &level.operator;
         let shape = &operator.shape;
         if at == 0 && restrict && start != Start::Zero {
-            let depth = margin + omegas.len();
+            let depth = margin + steps.len();
             rows.halo(shape, &mut level.u, depth)?;
         }
         let (prolongation, restriction) = match (&mut next, &level.weights) {
@@ -335,7 +336,7 @@ impl Hierarchy {
             u: &mut level.u,
             start,
             fresh,
-            omegas,
+            steps,
             measured,
             margin,
             kept: &mut level.kept,
@@ -408,7 +409,7 @@ impl Hierarchy {
             let plan = Plan {
                 start,
                 fresh: true,
-                omegas: &pre,
+                steps: &pre,
                 measured: 0,
                 margin,
             };
@@ -419,7 +420,7 @@ impl Hierarchy {
             let plan = Plan {
                 start: Start::Corrected,
                 fresh: false,
-                omegas: &post,
+                steps: &post,
                 measured: 0,
                 margin: 0,
             };

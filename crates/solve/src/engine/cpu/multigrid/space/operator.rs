@@ -6,11 +6,12 @@ use std::ops::Range;
 use super::around::Around;
 use super::line::Line;
 use super::points::Points;
-use super::row::{ColumnOf, Couplings, Even, Row, RowOf};
+use super::row::{AllColumns, ColumnOf, Columns, Couplings, Even, EverySecond, Row, RowOf};
 use crate::element::simd::prefetch;
 use crate::engine::cpu::multigrid::dense::Dense;
 use crate::engine::cpu::multigrid::operator_rows::LANES;
 use crate::engine::cpu::multigrid::shape::Shape;
+use crate::engine::cpu::multigrid::smoothing::{Colour, Step};
 use crate::field::storage::Field;
 
 /// Rows are asked for so many rows before they are needed.
@@ -148,6 +149,13 @@ impl Operator {
     /// All rows of 1 / the diagonal of an operator of lines, and which of them is that of a row of points: by z and y.
     pub fn inverses(&self) -> (&[Vec<f64>], &[usize]) {
         (&self.inverses, &self.inverse_of)
+    }
+
+    /// The columns of row `y` of plane `z` that have a colour.
+    #[inline(always)]
+    fn columns(&self, z: isize, y: usize, colour: Colour) -> EverySecond {
+        let odd = colour.has_odd_columns(y + self.inside(z));
+        EverySecond { odd }
     }
 
     /// The volume of a point.
@@ -299,7 +307,13 @@ impl LineRow<'_> {
     ///
     /// Most columns are the same: what they are multiplied by stays in registers.
     #[inline(always)]
-    fn apply(&self, omega: f64, relaxed: Option<&mut [f64]>, residual: Option<&mut [f64]>) {
+    fn apply(
+        &self,
+        columns: impl Columns,
+        omega: f64,
+        relaxed: Option<&mut [f64]>,
+        residual: Option<&mut [f64]>,
+    ) {
         let (of, same) = (self.of, &self.operator.same);
         let nx = self.inverse.len();
         let mut relaxed = relaxed.map(|row| &mut row[1..nx + 1]);
@@ -322,8 +336,8 @@ impl LineRow<'_> {
                 .as_deref_mut()
                 .map(|row| &mut row[start..start + len]);
             match Even::of(of, column) {
-                Some(even) => row.apply(even, gain, relaxed, residual),
-                None => row.apply((of, column), gain, relaxed, residual),
+                Some(even) => row.apply(even, columns.from(start), gain, relaxed, residual),
+                None => row.apply((of, column), columns.from(start), gain, relaxed, residual),
             }
         }
         for &(i, column) in &self.operator.others {
@@ -332,7 +346,8 @@ impl LineRow<'_> {
                 residual[i] = r;
             }
             if let Some(relaxed) = &mut relaxed {
-                relaxed[i] = self.row.centre[i] + (omega * self.inverse[i]) * r;
+                let c = self.row.centre[i];
+                relaxed[i] = columns.choose(i, c, c + (omega * self.inverse[i]) * r);
             }
         }
     }
@@ -354,22 +369,38 @@ impl WithRightSide<'_> {
         }
     }
 
-    /// Row `y` of plane `z` of u + ω D⁻¹ (b − Au).
+    /// Row `y` of plane `z` of u, of which some points are u + ω D⁻¹ (b − Au) now.
     #[inline(always)]
     pub fn relax_row(
         &self,
         z: isize,
         y: usize,
         around: Around<'_>,
-        omega: f64,
+        step: Step,
+        relaxed: &mut [f64],
+    ) {
+        let Step { omega, colour } = step;
+        match colour.map(|colour| self.operator.columns(z, y, colour)) {
+            None => self.relax_columns(z, y, around, (AllColumns, omega), relaxed),
+            Some(half) => self.relax_columns(z, y, around, (half, omega), relaxed),
+        }
+    }
+
+    #[inline(always)]
+    fn relax_columns(
+        &self,
+        z: isize,
+        y: usize,
+        around: Around<'_>,
+        (columns, omega): (impl Columns, f64),
         relaxed: &mut [f64],
     ) {
         let operator = self.operator;
         if let Some(points) = &operator.points {
             let b = self.right_side.map(|field| field.row(z));
-            points.relax_row(z, y, around, b, omega, relaxed);
+            points.relax_row(z, y, around, b, (columns, omega), relaxed);
         } else if let Some(row) = self.row(z, y, around) {
-            row.apply(omega, Some(relaxed), None);
+            row.apply(columns, omega, Some(relaxed), None);
         } else {
             relaxed.copy_from_slice(around.row_of(y, operator.stride(), around.here));
         }
@@ -383,16 +414,33 @@ impl WithRightSide<'_> {
         z: isize,
         y: usize,
         around: Around<'_>,
-        omega: f64,
+        step: Step,
         relaxed: &mut [f64],
         residual: &mut [f64],
+    ) {
+        let (Step { omega, colour }, both) = (step, [relaxed, residual]);
+        match colour.map(|colour| self.operator.columns(z, y, colour)) {
+            None => self.relax_columns_and_residual(z, y, around, (AllColumns, omega), both),
+            Some(half) => self.relax_columns_and_residual(z, y, around, (half, omega), both),
+        }
+    }
+
+    #[inline(always)]
+    fn relax_columns_and_residual(
+        &self,
+        z: isize,
+        y: usize,
+        around: Around<'_>,
+        (columns, omega): (impl Columns, f64),
+        [relaxed, residual]: [&mut [f64]; 2],
     ) {
         let operator = self.operator;
         if let Some(points) = &operator.points {
             let b = self.right_side.map(|field| field.row(z));
-            points.relax_row_and_residual(z, y, around, b, omega, [relaxed, residual]);
+            let how = (columns, omega);
+            points.relax_row_and_residual(z, y, around, b, how, [relaxed, residual]);
         } else if let Some(row) = self.row(z, y, around) {
-            row.apply(omega, Some(relaxed), Some(residual));
+            row.apply(columns, omega, Some(relaxed), Some(residual));
         } else {
             relaxed.copy_from_slice(around.row_of(y, operator.stride(), around.here));
             residual.fill(0.0);
@@ -401,9 +449,24 @@ impl WithRightSide<'_> {
         operator.beyond(residual);
     }
 
-    /// Row `y` of plane `z` of ω D⁻¹ b.
+    /// Row `y` of plane `z` of zero, of which some points are ω D⁻¹ b now.
     #[inline(always)]
-    pub fn relax_row_from_zero(&self, z: isize, y: usize, omega: f64, out: &mut [f64]) {
+    pub fn relax_row_from_zero(&self, z: isize, y: usize, step: Step, out: &mut [f64]) {
+        let Step { omega, colour } = step;
+        match colour.map(|colour| self.operator.columns(z, y, colour)) {
+            None => self.columns_from_zero(z, y, (AllColumns, omega), out),
+            Some(half) => self.columns_from_zero(z, y, (half, omega), out),
+        }
+    }
+
+    #[inline(always)]
+    fn columns_from_zero(
+        &self,
+        z: isize,
+        y: usize,
+        (columns, omega): (impl Columns, f64),
+        out: &mut [f64],
+    ) {
         let operator = self.operator;
         let held = operator.points.is_none() && operator.free(z, y).is_none();
         match self.right_side {
@@ -411,8 +474,10 @@ impl WithRightSide<'_> {
                 let nx = operator.lines[0].axis.len;
                 let b = &field.row(z)[y * operator.stride() + 1..][..nx];
                 let inverse = operator.inverse(y, z);
-                for ((out, &b), &inverse) in out[1..].iter_mut().zip(b).zip(inverse) {
-                    *out = (omega * inverse) * b;
+                for (i, ((out, &b), &inverse)) in
+                    out[1..].iter_mut().zip(b).zip(inverse).enumerate()
+                {
+                    *out = columns.choose(i, 0.0, (omega * inverse) * b);
                 }
             }
             _ => out.fill(0.0),
@@ -428,7 +493,7 @@ impl WithRightSide<'_> {
             let b = self.right_side.map(|field| field.row(z));
             points.residual_row(z, y, around, b, residual);
         } else if let Some(row) = self.row(z, y, around) {
-            row.apply(0.0, None, Some(residual));
+            row.apply(AllColumns, 0.0, None, Some(residual));
         } else {
             residual.fill(0.0);
         }

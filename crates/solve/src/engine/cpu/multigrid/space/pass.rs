@@ -13,6 +13,7 @@ use super::around::Around;
 use super::operator::{Operator, WithRightSide};
 use super::transfer::{Prolongation, Restriction, add_square_row};
 use crate::element::simd::Work;
+use crate::engine::cpu::multigrid::smoothing::Step;
 use crate::engine::cpu::multigrid::sums::LeafSums;
 use crate::engine::cpu::multigrid::wavefront::Start;
 use crate::field::storage::Field;
@@ -88,7 +89,7 @@ impl Bands {
 }
 
 /// What is kept of a step.
-struct Step {
+struct Planes {
     stride: usize,
     /// The rows of a band of some planes.
     ring: Field<f64>,
@@ -96,7 +97,7 @@ struct Step {
     edges: Field<f64>,
 }
 
-impl Step {
+impl Planes {
     /// Room for plane `z`, which begins with row `rows.first`: the rows of the band before are there.
     #[inline(always)]
     fn begin(&mut self, z: isize, rows: &Rows) -> &mut [f64] {
@@ -137,8 +138,8 @@ impl Step {
 /// What passes keep of their steps.
 pub(super) struct Kept {
     bands: Bands,
-    steps: Vec<Step>,
-    residual: Step,
+    steps: Vec<Planes>,
+    residual: Planes,
     /// A row of what is measured.
     row: Vec<f64>,
 }
@@ -147,8 +148,8 @@ impl Kept {
     /// For passes of up to `steps` relaxations of a level that has `planes` stored.
     pub fn new(operator: &Operator, planes: Range<isize>, steps: usize) -> io::Result<Kept> {
         let (bands, stride) = (Bands::new(operator, steps), operator.stride());
-        let step = || -> io::Result<Step> {
-            Ok(Step {
+        let step = || -> io::Result<Planes> {
+            Ok(Planes {
                 stride,
                 ring: Field::lazy(0..KEPT, bands.rows() * stride)?,
                 edges: Field::lazy(planes.clone(), EDGE * stride)?,
@@ -168,8 +169,8 @@ impl Kept {
 
 /// Several relaxations in one pass.
 ///
-/// It relaxes `u` with each of `omegas` in turn. Afterwards `u` is right in the own planes and `margin` more, if it (unless
-/// it starts from zero) and the right side were `omegas.len()` more than that. The residual is restricted of `margin` − 1
+/// It relaxes `u` with each of `steps` in turn. Afterwards `u` is right in the own planes and `margin` more, if it (unless
+/// it starts from zero) and the right side were `steps.len()` more than that. The residual is restricted of `margin` − 1
 /// planes more than the own ones.
 pub(super) struct Pass<'a> {
     pub equations: WithRightSide<'a>,
@@ -177,7 +178,7 @@ pub(super) struct Pass<'a> {
     pub start: Start,
     /// Whether the field begins with the correction alone.
     pub fresh: bool,
-    pub omegas: &'a [f64],
+    pub steps: &'a [Step],
     /// The step, counted from 0, before which the residual is measured; as many as there are steps: after the last.
     pub measured: usize,
     pub margin: usize,
@@ -206,7 +207,7 @@ impl Pass<'_> {
     fn band(&mut self, band: &Range<usize>) {
         let operator = self.equations.operator;
         let shape = &operator.shape;
-        let (count, margin) = (self.omegas.len(), self.margin);
+        let (count, margin) = (self.steps.len(), self.margin);
         let planes_after = |step: usize| shape.rows(margin + count - step);
         let (first, last) = (planes_after(0), planes_after(count));
         let wanted = match self.restriction {
@@ -248,7 +249,7 @@ impl Pass<'_> {
 
     #[inline(always)]
     fn relax(&mut self, band: &Range<usize>, step: usize, z: isize) {
-        let (equations, omega) = (&self.equations, self.omegas[step]);
+        let (equations, relaxation) = (&self.equations, self.steps[step]);
         let operator = equations.operator;
         let (stride, bands) = (operator.stride(), self.kept.bands);
         let neighbours = operator.shape.y.neighbours(z);
@@ -258,7 +259,7 @@ impl Pass<'_> {
             Some(sum) if step == self.measured && operator.shape.own().contains(&z) => Some(sum),
             _ => None,
         };
-        let in_field = step > 0 && step + 1 == self.omegas.len();
+        let in_field = step > 0 && step + 1 == self.steps.len();
         // The last step writes to the field itself: nothing needs what is there any more.
         let (out, around, first) = match before.last() {
             None => {
@@ -280,13 +281,13 @@ impl Pass<'_> {
             }
             let out = &mut out[(y - first) * stride..][..stride];
             if self.start == Start::Zero && step == 0 {
-                equations.relax_row_from_zero(z, y, omega, out);
+                equations.relax_row_from_zero(z, y, relaxation, out);
             } else if let Some(sum) = &mut sum {
                 let residual = &mut self.kept.row;
-                equations.relax_row_and_residual(z, y, around, omega, out, residual);
+                equations.relax_row_and_residual(z, y, around, relaxation, out, residual);
                 add_square_row(sum, y, residual);
             } else {
-                equations.relax_row(z, y, around, omega, out);
+                equations.relax_row(z, y, around, relaxation, out);
             }
         }
         if !in_field {
@@ -308,7 +309,7 @@ impl Pass<'_> {
     fn residual(&mut self, band: &Range<usize>, z: isize) {
         let equations = &self.equations;
         let operator = equations.operator;
-        let (stride, bands, count) = (operator.stride(), self.kept.bands, self.omegas.len());
+        let (stride, bands, count) = (operator.stride(), self.kept.bands, self.steps.len());
         let neighbours = operator.shape.y.neighbours(z);
         let rows = bands.of(band, count + 1);
         let around = match count {

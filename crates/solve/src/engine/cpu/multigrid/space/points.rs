@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use super::around::Around;
 use super::line::Line;
+use super::row::Columns;
 use super::side_by_side::{at_once, side_by_side};
 use crate::engine::cpu::multigrid::dense::Dense;
 use crate::engine::cpu::multigrid::shape::Shape;
@@ -266,7 +267,7 @@ impl Points {
         y: usize,
         around: Around<'_>,
         b: Option<&[f64]>,
-        omega: f64,
+        (columns, omega): (impl Columns, f64),
         out: &mut [f64],
     ) {
         self.residual_row(z, y, around, b, out);
@@ -275,7 +276,8 @@ impl Points {
         let centre = &around.row_of(y, self.stride(), around.here)[1..nx + 1];
         let out = &mut out[1..nx + 1];
         for i in 0..nx {
-            out[i] = centre[i] + (omega * inverse[i]) * out[i];
+            let after = centre[i] + (omega * inverse[i]) * out[i];
+            out[i] = columns.choose(i, centre[i], after);
         }
     }
 
@@ -287,7 +289,7 @@ impl Points {
         y: usize,
         around: Around<'_>,
         b: Option<&[f64]>,
-        omega: f64,
+        (columns, omega): (impl Columns, f64),
         [relaxed, residual]: [&mut [f64]; 2],
     ) {
         self.residual_row(z, y, around, b, residual);
@@ -296,7 +298,8 @@ impl Points {
         let centre = &around.row_of(y, self.stride(), around.here)[1..nx + 1];
         let (out, residual) = (&mut relaxed[1..nx + 1], &residual[1..nx + 1]);
         for i in 0..nx {
-            out[i] = centre[i] + (omega * inverse[i]) * residual[i];
+            let after = centre[i] + (omega * inverse[i]) * residual[i];
+            out[i] = columns.choose(i, centre[i], after);
         }
     }
 

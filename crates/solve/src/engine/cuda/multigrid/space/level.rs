@@ -6,8 +6,8 @@ use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
 use super::points::DevicePoints;
 use crate::engine::cpu::multigrid::galerkin::computed_rows;
-use crate::engine::cpu::multigrid::hierarchy::Smoothing;
 use crate::engine::cpu::multigrid::shape::Shape;
+use crate::engine::cpu::multigrid::smoothing::{Smoothing, Step};
 use crate::engine::cpu::multigrid::space::level::{DEPTH, Level};
 use crate::engine::cpu::multigrid::space::line::Line;
 use crate::engine::cpu::multigrid::space::operator::Operator;
@@ -228,7 +228,7 @@ impl Passes {
 #[derive(Clone, Copy)]
 pub(crate) struct Plan<'a> {
     pub start: i32,
-    pub omegas: &'a [f64],
+    pub steps: &'a [Step],
     /// The step before which the residual is measured.
     pub measured: Option<usize>,
     /// Whether the next level's right side is made.
@@ -438,12 +438,12 @@ impl DeviceLevel {
     ) -> Result<(), GpuError> {
         let Plan {
             start,
-            omegas,
+            steps: all,
             measured,
             restrict,
         } = *plan;
         let mut done = 0;
-        for (steps, known) in launches(omegas.len(), (start, measured, restrict)) {
+        for (steps, known) in launches(all.len(), (start, measured, restrict)) {
             let (start, measured, restrict) = known;
             let place = place_of(steps, known);
             let (kernel, loaded) = (&KERNELS[place], passes.loaded[place].as_ref());
@@ -457,7 +457,10 @@ impl DeviceLevel {
                 exchange::halo(stream, rows, &self.shape, &self.fields[0], margin)?;
             }
             let mut omega = [0.0; MOST_STEPS];
-            omega[..steps].copy_from_slice(&omegas[done..done + steps]);
+            let these = &all[done..done + steps];
+            for (omega, step) in omega.iter_mut().zip(these) {
+                *omega = step.omega;
+            }
             let wide = TILE_X - 2 * side_of(margin);
             let high = own_rows(kernel.warps, margin, measured.is_some());
             let [nx, ny, _] = self.operator.arguments.size.map(|n| n as usize);
@@ -627,7 +630,7 @@ mod tests {
     #[test]
     fn the_kernels_that_passes_take_are_those_that_are_compiled() {
         let names = |pre, post| -> Vec<&str> {
-            let smoothing = Smoothing::new(pre, post, [0.4, 2.0]);
+            let smoothing = Smoothing::chebyshev(pre, post, [0.4, 2.0]);
             let kernels = pass_kernels(&smoothing).into_iter();
             kernels.map(|kernel| kernel.name).collect()
         };
@@ -658,8 +661,8 @@ mod tests {
             MOST_ROWS.div_ceil(own_rows(warps, margin_of(steps, known), known.1.is_some()))
         };
         let relaxations = (1..=3).flat_map(|pre| (1..=3).map(move |post| (pre, post)));
-        let all =
-            relaxations.flat_map(|(pre, post)| launches_of(&Smoothing::new(pre, post, [0.4, 2.0])));
+        let all = relaxations
+            .flat_map(|(pre, post)| launches_of(&Smoothing::chebyshev(pre, post, [0.4, 2.0])));
         assert_eq!(all.map(blocks).max(), Some(65_535));
     }
 

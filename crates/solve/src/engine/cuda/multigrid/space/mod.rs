@@ -21,7 +21,7 @@ use super::exchange;
 use super::steps::Preconditioner;
 use super::storage::DeviceField;
 use super::sums::{self, LeafSums};
-use crate::engine::cpu::multigrid::hierarchy::Smoothing;
+use crate::engine::cpu::multigrid::smoothing::Smoothing;
 use crate::engine::cpu::multigrid::space::hierarchy::{Hierarchy, OF_CORRECTION};
 use crate::engine::cpu::multigrid::space::level::Level;
 use crate::engine::cpu::multigrid::space::operator::Operator;
@@ -142,7 +142,7 @@ impl GpuBox {
         let pre = self.smoothing.pre.clone();
         let plan = Plan {
             start: START_FIELD,
-            omegas: if full { &[] } else { &pre },
+            steps: if full { &[] } else { &pre },
             measured: Some(0),
             restrict: true,
         };
@@ -162,7 +162,7 @@ impl GpuBox {
             }
             let plan = Plan {
                 start: START_CORRECTED,
-                omegas: &pre,
+                steps: &pre,
                 measured: None,
                 restrict: false,
             };
@@ -178,7 +178,7 @@ impl GpuBox {
         // It measures, too, because no kernel only restricts.
         let plan = Plan {
             start: START_FIELD,
-            omegas: &[],
+            steps: &[],
             measured: Some(0),
             restrict: true,
         };
@@ -194,7 +194,7 @@ impl GpuBox {
         let Smoothing { pre, post } = self.smoothing.clone();
         let plan = Plan {
             start: START_CORRECTED,
-            omegas: &[&post[..], &pre[..]].concat(),
+            steps: &[&post[..], &pre[..]].concat(),
             measured: Some(post.len()),
             restrict: true,
         };
@@ -311,7 +311,7 @@ impl GpuBox {
         let count = self.levels.len();
         let down = Plan {
             start,
-            omegas: &pre,
+            steps: &pre,
             measured: None,
             restrict: true,
         };
@@ -328,7 +328,7 @@ impl GpuBox {
         for at in (first..count - 1).rev() {
             let up = Plan {
                 start: START_CORRECTED,
-                omegas: &post,
+                steps: &post,
                 restrict: false,
                 ..down
             };
@@ -369,7 +369,7 @@ impl Preconditioner for GpuBox {
         exchange::halo(&self.stream, rows, &self.levels[0].shape, r, depth)?;
         let down = Plan {
             start: START_ZERO,
-            omegas: &pre,
+            steps: &pre,
             measured: None,
             restrict: true,
         };
@@ -377,7 +377,7 @@ impl Preconditioner for GpuBox {
         self.cycle_below(rows, 1, START_ZERO)?;
         let up = Plan {
             start: START_CORRECTED,
-            omegas: &post,
+            steps: &post,
             restrict: false,
             ..down
         };

@@ -6,6 +6,7 @@ use crosswarp_cuda::{ByValue, Device, Function, Launch, Stream};
 use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
 use super::level::{DeviceLevel, Plan};
+use crate::engine::cpu::multigrid::smoothing::Step;
 use crate::engine::cuda::kernels;
 use crate::engine::cuda::multigrid::exchange;
 use crate::exchange::level_rows::LevelRows;
@@ -156,14 +157,14 @@ impl DeviceLevel {
     ) -> Result<(), GpuError> {
         let Plan {
             start,
-            omegas,
+            steps,
             measured,
             restrict,
         } = *plan;
         let mut done = 0;
         match start {
             START_ZERO => {
-                let arguments = self.relaxing(omegas[0]);
+                let arguments = self.relaxing(steps[0]);
                 launch_columns(stream, &kernels.relax_from_zero, 1, arguments)?;
                 self.fields.swap(0, 1);
                 done = 1;
@@ -178,13 +179,13 @@ impl DeviceLevel {
             }
             _ => debug_assert_eq!(start, START_FIELD),
         }
-        for (step, &omega) in omegas.iter().enumerate().skip(done) {
+        for (at, &step) in steps.iter().enumerate().skip(done) {
             exchange::halo(stream, rows, &self.shape, &self.fields[0], 1)?;
-            let (measures, arguments) = (measured == Some(step), self.relaxing(omega));
+            let (measures, arguments) = (measured == Some(at), self.relaxing(step));
             kernels.relax.launch(stream, self, measures, arguments)?;
             self.fields.swap(0, 1);
         }
-        let measures = measured == Some(omegas.len());
+        let measures = measured == Some(steps.len());
         if !measures && !restrict {
             return Ok(());
         }
@@ -221,10 +222,10 @@ impl DeviceLevel {
     }
 
     /// From the field to where the next one comes.
-    fn relaxing(&self, omega: f64) -> BoxPass {
+    fn relaxing(&self, step: Step) -> BoxPass {
         BoxPass {
             after: self.fields[1].address(),
-            omega: [omega, 0.0],
+            omega: [step.omega, 0.0],
             ..self.arguments()
         }
     }

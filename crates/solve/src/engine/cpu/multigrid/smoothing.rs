@@ -1,0 +1,129 @@
+//! How often and how strongly a cycle relaxes.
+
+use crate::element::Real;
+
+/// Every second point, as the squares of a chess board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Colour {
+    /// Those with an even sum of column and row (in a box of column, row and plane),
+    Red,
+    /// and with an odd one.
+    Black,
+}
+
+impl Colour {
+    pub fn other(self) -> Colour {
+        match self {
+            Colour::Red => Colour::Black,
+            Colour::Black => Colour::Red,
+        }
+    }
+
+    /// Whether it has the odd columns of row `row` (in a box of the sum of row and plane).
+    #[inline(always)]
+    pub fn has_odd_columns(self, row: usize) -> bool {
+        (row % 2 == 1) == (self == Colour::Red)
+    }
+}
+
+/// A relaxation: u + ω D⁻¹ (b − Au).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step<T = f64> {
+    pub omega: T,
+    /// Of these points alone; none: of all.
+    pub colour: Option<Colour>,
+}
+
+impl<T> Step<T> {
+    pub fn of_all(omega: T) -> Step<T> {
+        let colour = None;
+        Step { omega, colour }
+    }
+}
+
+/// The relaxations of a cycle, 1 to 3 each.
+#[derive(Clone, Debug)]
+pub(crate) struct Smoothing {
+    /// Before the coarse correction,
+    pub pre: Vec<Step>,
+    /// and after it.
+    pub post: Vec<Step>,
+}
+
+impl Smoothing {
+    /// With the ω of a Chebyshev polynomial: the smallest largest damping of the eigenvalues of D⁻¹A in an interval that
+    /// is the same for all problems, so that nothing has to be measured.
+    pub fn chebyshev(pre: usize, post: usize, interval: [f64; 2]) -> Smoothing {
+        let of = |steps: usize| {
+            let (centre, half) = (
+                0.5 * (interval[0] + interval[1]),
+                0.5 * (interval[1] - interval[0]),
+            );
+            (0..steps)
+                .map(|step| {
+                    // cos((2k + 1)π / 2n) for the few n there are.
+                    let node = match (steps, step) {
+                        (1, _) | (3, 1) => 0.0,
+                        (2, 0) => std::f64::consts::FRAC_1_SQRT_2,
+                        (2, _) => -std::f64::consts::FRAC_1_SQRT_2,
+                        (_, 0) => 0.866_025_403_784_438_6,
+                        _ => -0.866_025_403_784_438_6,
+                    };
+                    Step::of_all(1.0 / (centre + half * node))
+                })
+                .collect()
+        };
+        Smoothing {
+            pre: of(pre),
+            post: of(post),
+        }
+    }
+
+    /// Gauss-Seidel in red-black order: of points coupled along the axes only, none of a colour depends on another one of
+    /// it, so they may be relaxed in any order. Colours take turns, from the relaxations after a correction to those
+    /// before the next one, too: the last after it is black, the first before it is red.
+    ///
+    /// Takes a grid that [can be coloured so](super::shape::Shape::has_two_colours). Not symmetric: as a preconditioner it would have to end with the colour it began with, which does half as much.
+    pub fn red_black(pre: usize, post: usize, omega: f64) -> Smoothing {
+        let [red, black] = [Colour::Red, Colour::Black].map(|colour| Step {
+            omega,
+            colour: Some(colour),
+        });
+        let mut post: Vec<Step> = [black, red].into_iter().cycle().take(post).collect();
+        post.reverse();
+        Smoothing {
+            pre: [red, black].into_iter().cycle().take(pre).collect(),
+            post,
+        }
+    }
+
+    /// Rows that the relaxed field before the coarse correction has to reach beyond the own ones, where the same rows
+    /// are relaxed again after it.
+    pub(super) fn margin_down(&self) -> usize {
+        self.post.len().max(2)
+    }
+
+    pub(super) fn in_type<T: Real>(steps: &[Step]) -> Vec<Step<T>> {
+        let step = |step: &Step| Step {
+            omega: T::from_f64(step.omega),
+            colour: step.colour,
+        };
+        steps.iter().map(step).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_take_turns() {
+        for (pre, post) in (1..=3).flat_map(|pre| (1..=3).map(move |post| (pre, post))) {
+            let Smoothing { pre, post } = Smoothing::red_black(pre, post, 1.0);
+            assert_eq!(post.last().unwrap().colour, Some(Colour::Black));
+            assert_eq!(pre[0].colour, Some(Colour::Red));
+            let all = [post, pre].concat();
+            assert!(all.windows(2).all(|two| two[0].colour != two[1].colour));
+        }
+    }
+}

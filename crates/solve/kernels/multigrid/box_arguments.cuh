@@ -103,8 +103,10 @@ struct alignas(8) box_pass {
     double calm_inverse;
     // Null: the operator is one of lines.
     const box_points* points;
+    // That the first relaxation changes; colours take turns.
+    i64 colour;
 };
-static_assert(sizeof(box_pass) == 384, "size of box_pass");
+static_assert(sizeof(box_pass) == 392, "size of box_pass");
 static_assert(CROSSWARP_OFFSET(box_pass, before) == 0, "box_pass::before");
 static_assert(CROSSWARP_OFFSET(box_pass, after) == 8, "box_pass::after");
 static_assert(CROSSWARP_OFFSET(box_pass, right_side) == 16, "box_pass::right_side");
@@ -138,5 +140,6 @@ static_assert(CROSSWARP_OFFSET(box_pass, calm_weights) == 312, "box_pass::calm_w
 static_assert(CROSSWARP_OFFSET(box_pass, even_coupling) == 360, "box_pass::even_coupling");
 static_assert(CROSSWARP_OFFSET(box_pass, calm_inverse) == 368, "box_pass::calm_inverse");
 static_assert(CROSSWARP_OFFSET(box_pass, points) == 376, "box_pass::points");
+static_assert(CROSSWARP_OFFSET(box_pass, colour) == 384, "box_pass::colour");
 
 }  // namespace crosswarp

@@ -165,6 +165,8 @@ template <int warps, int helpers, int steps, class Work> struct box_walk {
     const int lane, first, x, y;
     const bool there;
     const int column;
+    // That the first step relaxes.
+    const int colour;
     // The planes of the block, and those that it begins and ends with.
     const int z0, z1, top, bottom;
     // By row: whether it keeps its values, has no row before it, or behind it, is this block's to write, and where the
@@ -199,7 +201,7 @@ template <int warps, int helpers, int steps, class Work> struct box_walk {
           squares(residuals + box_residual_planes * high * residual_pitch),
           lane(threadIdx.x % wide), first(threadIdx.x / wide * per),
           x(int(blockIdx.x) * own_x - side + lane), y(int(blockIdx.y) * own_y - side + first),
-          there(wrap_x || (x >= 0 && x < nx)), column(wrap_x ? wrapped(x, nx) : min(max(x, 0), nx - 1)),
+          there(wrap_x || (x >= 0 && x < nx)), column(wrap_x ? wrapped(x, nx) : min(max(x, 0), nx - 1)), colour(int(g.colour)),
           z0(g.plane_start + int(blockIdx.z) * g.planes), z1(min(z0 + g.planes, g.plane_end)),
           top(wrap_z ? z0 - margin : max(z0 - margin, 0)), bottom(wrap_z ? z1 + margin : min(z1 + margin, nz)) {
         const bool own_column = lane >= side && lane < side + own_x && x < nx;
@@ -274,6 +276,8 @@ template <int warps, int helpers, int steps, class Work> struct box_walk {
         return wrap_z ? z >= top + s && z < bottom - s : z >= max(z0 - margin + s, 0) && z < min(z1 + margin - s, nz);
     }
     __device__ __forceinline__ int plane_of(int z) const { return wrap_z ? wrapped(z, nz) : z; }
+    // Whether step s + 1 relaxes the thread's point k of plane z. `at`: z + s.
+    __device__ __forceinline__ bool has_colour(int k, int at) const { return colour < 0 || !((x + y + colour + k + at) & 1); }
     // The thread's first point of plane z before step s + 1.
     __device__ __forceinline__ double* before_step(int s, int z) const {
         return memory + ((2 * s + (z & 1)) * high + first) * wide + lane;
@@ -425,7 +429,7 @@ template <int warps, int helpers, int steps, class Work> struct box_walk {
             if (!keeps && !(calm_rows && is_calm(2, z))) at = couplings_at(g, column, row(k), inside);
             double found = right_side_of<s>(k) + sum_around(at.row, c, from[k * wide + west], from[k * wide + east], north, south, up, down);
             if (!x_free) found = found * 0.0;
-            double after = c + (omega * at.inverse) * found;
+            double after = has_colour(k, z + s) ? c + (omega * at.inverse) * found : c;
             if (keeps) {
                 found = 0.0;
                 after = c;
@@ -442,8 +446,9 @@ template <int warps, int helpers, int steps, class Work> struct box_walk {
         const double beside = (of.north * (north - c) + of.south * (south - c)) + (of.up * (up - c) + of.down * (down - c));
         return of.across * (along - number(line_excess) * c) + number(line_mass) * (beside - of.excess * c);
     }
-    // `step` in a calm plane, of rows that are calm or held. `at`: where the plane begins in memory.
-    template <bool even, int s, bool relaxes>
+    // `step` in a calm plane, of rows that are calm or held. `at`: where the plane begins in memory. `odd`: the parity of the
+    // plane that the first step reads, s planes on and one more.
+    template <bool even, int odd, int s, bool relaxes>
     __device__ __forceinline__ void step_calm(const box_around& from, int at, double omega, double (&residual)[per]) {
         const double gain = omega * (even ? g.calm_inverse : number(column_inverse));
         double here[per], west[per], east[per];
@@ -469,7 +474,7 @@ template <int warps, int helpers, int steps, class Work> struct box_walk {
                 if (!x_free) found = found * 0.0;
             }
             residual[k] = even || there ? found : 0.0;
-            if constexpr (relaxes) fresh[s + 1][k] = even || there ? c + gain * found : 0.0;
+            if constexpr (relaxes) fresh[s + 1][k] = even || there ? (has_colour(k, odd - 1) ? c + gain * found : c) : 0.0;
             above[s][k] = c;
         }
         // The same for the whole warp.
@@ -570,7 +575,7 @@ template <int warps, int helpers, int steps, class Work> struct box_walk {
                 if (plane_held || (held >> k & 1)) continue;
                 const bool calm = calm_rows && is_calm(2, z);
                 const double inverse = calm ? number(column_inverse) : couplings_at(g, column, row(k), inside).inverse;
-                if (there) fresh[s][k] = (g.omega[0] * inverse) * right_side_of<0>(k);
+                if (there && has_colour(k, z)) fresh[s][k] = (g.omega[0] * inverse) * right_side_of<0>(k);
             }
         } else {
             double residual[per];
@@ -647,9 +652,12 @@ template <int warps, int helpers, int steps, class Work> struct box_walk {
             if (start == start_zero) {
                 const double gain = g.omega[0] * (even ? g.calm_inverse : number(column_inverse));
 #pragma unroll
-                for (int k = 0; k < per; ++k) fresh[1][k] = (held >> k & 1) || (!even && !there) ? 0.0 : gain * right_side_of<0>(k);
+                for (int k = 0; k < per; ++k) {
+                    const bool stays = (held >> k & 1) || (!even && !there) || !has_colour(k, odd - 1);
+                    fresh[1][k] = stays ? 0.0 : gain * right_side_of<0>(k);
+                }
             } else {
-                step_calm<even, 0, true>(from, (1 - odd) * plane_size, g.omega[0], residual);
+                step_calm<even, odd, 0, true>(from, (1 - odd) * plane_size, g.omega[0], residual);
                 if (measured == 0) keep_to_measure(now - 1, residual);
             }
             if (1 < steps || then) write_now(1, 1 - odd);
@@ -666,14 +674,14 @@ template <int warps, int helpers, int steps, class Work> struct box_walk {
         // The compiler would ask behind the steps, just before it is needed.
         __syncwarp();
         if constexpr (steps >= 2) {
-            step_calm<even, 1, true>(from, (2 + odd) * plane_size, g.omega[1], residual);
+            step_calm<even, odd, 1, true>(from, (2 + odd) * plane_size, g.omega[1], residual);
             if (measured == 1) keep_to_measure(now - 2, residual);
             if (then) write_now(2, odd);
             if (now - 2 >= z0 && now - 2 < z1) put(g.after + (plane - 2 * g.plane));
         }
         if (then) {
             constexpr int parity = (odd + steps + 1) % 2;
-            step_calm<even, steps, false>(from, (2 * steps + parity) * plane_size, 0.0, residual);
+            step_calm<even, odd, steps, false>(from, (2 * steps + parity) * plane_size, 0.0, residual);
             const int z = now - steps - 1;
             if (measured == steps) keep_to_measure(z, residual);
             if (restricts) keep_residual(z, residual);

@@ -102,7 +102,8 @@ template <int count, int rows> __device__ void relax(const points_leaf<count, ro
         const i64 at = leaf.at(y);
         const double found = leaf.residual([&](i64 at) { return g.before[at]; }, y);
         squares += found * found;
-        g.after[at] = g.before[at] + leaf.length(g.omega[0], y) * found;
+        const bool relaxes = g.colour < 0 || !((leaf.x + y + leaf.z + g.colour) & 1);
+        g.after[at] = relaxes ? g.before[at] + leaf.length(g.omega[0], y) * found : g.before[at];
     }
     if (rows == leaf_rows) *leaf.sums() = squares;
 }

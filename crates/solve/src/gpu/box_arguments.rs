@@ -47,7 +47,7 @@ namespace crosswarp {
     /// A pass over a level of a box, or another kernel's work on it. Planes of fields have `plane` elements, of which each
     /// row has one more before its first point and one behind its last; addresses are those of plane 0, which need not be
     /// stored where a PE has some planes only.
-    pub(crate) BoxPass = "box_pass", align 8, size 384, with "": {
+    pub(crate) BoxPass = "box_pass", align 8, size 392, with "": {
         /// The field before; unused where a pass begins with zero or the correction alone.
         0 pub before: u64 = "const double*",
         /// The field after, another array; null if nothing is relaxed.
@@ -105,6 +105,8 @@ namespace crosswarp {
         368 pub calm_inverse: f64 = "double",
         /// Null: the operator is one of lines.
         376 pub points: u64 = "const box_points*",
+        /// That the first relaxation changes; colours take turns.
+        384 pub colour: i64 = "i64",
     }
 }
 

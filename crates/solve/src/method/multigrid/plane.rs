@@ -105,7 +105,7 @@ impl<'p> Plane<'p, Hierarchy<f32>> {
             } = made;
             let symmetric = Smoothing::chebyshev(pre, post, FINEST_INTERVAL);
             let smoothing = match finest.shape.has_two_colours() {
-                true => Smoothing::red_black(pre, post, 1.0),
+                true => Smoothing::of_colours(&symmetric, 1.0),
                 false => symmetric.clone(),
             };
             let coarse = Smoothing::chebyshev(pre, post, COARSE_INTERVAL);

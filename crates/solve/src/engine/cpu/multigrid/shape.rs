@@ -27,6 +27,11 @@ impl Axis {
         }
     }
 
+    /// Whether all neighbours of points at even places are at odd ones.
+    pub fn alternates(self) -> bool {
+        self.len > 1 && (!self.wraps || self.len.is_multiple_of(2))
+    }
+
     /// Whether there is a point `at`.
     pub fn has(self, at: isize) -> bool {
         self.wraps || (0..self.len as isize).contains(&at)
@@ -126,8 +131,7 @@ impl Shape {
 
     /// Whether points coupled along the axes only, each of one colour, have neighbours of the other one alone.
     pub fn has_two_colours(&self) -> bool {
-        let alternates = |axis: &Axis| axis.len > 1 && (!axis.wraps || axis.len.is_multiple_of(2));
-        [self.x, self.y].iter().all(alternates)
+        self.x.alternates() && self.y.alternates()
     }
 
     /// The rows whose values this PE computes for all who need them.

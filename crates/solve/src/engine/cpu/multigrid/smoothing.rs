@@ -51,6 +51,16 @@ pub(crate) struct Smoothing {
 }
 
 impl Smoothing {
+    /// For cycles, of points that have two colours: in red-black order, if relaxations between two corrections are as many
+    /// of one colour as of the other; else `symmetric`.
+    pub fn of_colours(symmetric: &Smoothing, omega: f64) -> Smoothing {
+        let (pre, post) = (symmetric.pre.len(), symmetric.post.len());
+        match (pre + post).is_multiple_of(2) {
+            true => Smoothing::red_black(pre, post, omega),
+            false => symmetric.clone(),
+        }
+    }
+
     /// With the ω of a Chebyshev polynomial: the smallest largest damping of the eigenvalues of D⁻¹A in an interval that
     /// is the same for all problems, so that nothing has to be measured.
     pub fn chebyshev(pre: usize, post: usize, interval: [f64; 2]) -> Smoothing {
@@ -84,7 +94,7 @@ impl Smoothing {
     /// before the next one, too: the last after it is black, the first before it is red.
     ///
     /// Takes a grid that [can be coloured so](super::shape::Shape::has_two_colours). Not symmetric: as a preconditioner it would have to end with the colour it began with, which does half as much.
-    pub fn red_black(pre: usize, post: usize, omega: f64) -> Smoothing {
+    fn red_black(pre: usize, post: usize, omega: f64) -> Smoothing {
         let [red, black] = [Colour::Red, Colour::Black].map(|colour| Step {
             omega,
             colour: Some(colour),

@@ -13,6 +13,7 @@ use crate::engine::cpu::multigrid::space::line::Line;
 use crate::engine::cpu::multigrid::space::operator::Operator;
 use crate::engine::cpu::multigrid::space::transfer::Transfer;
 use crate::engine::cuda::kernels;
+use crate::engine::cuda::multigrid::level::colour_of;
 use crate::engine::cuda::multigrid::storage::{DeviceField, Stored, pitch_of};
 use crate::engine::cuda::multigrid::{exchange, longest_run};
 use crate::engine::cuda::sources::box_pass_shared;
@@ -480,6 +481,7 @@ impl DeviceLevel {
                     0
                 },
                 omega,
+                colour: colour_of(these).into(),
                 start,
                 measured: measured.map_or(-1, |at| at as i32),
                 planes: planes as i32,

@@ -22,7 +22,7 @@ use super::steps::Preconditioner;
 use super::storage::DeviceField;
 use super::sums::{self, LeafSums};
 use crate::engine::cpu::multigrid::smoothing::Smoothing;
-use crate::engine::cpu::multigrid::space::hierarchy::{Hierarchy, OF_CORRECTION};
+use crate::engine::cpu::multigrid::space::hierarchy::{Hierarchy, OF_CORRECTION, SmoothingOf};
 use crate::engine::cpu::multigrid::space::level::Level;
 use crate::engine::cpu::multigrid::space::operator::Operator;
 use crate::engine::cuda::kernels;
@@ -43,7 +43,7 @@ pub(crate) struct GpuBox {
     /// Rows of leaves of the finest.
     bands: usize,
     passes: AllPasses,
-    smoothing: Smoothing,
+    smoothing: SmoothingOf,
     restrict_right_side: Function,
     square: Function,
     solve_coarsest: Function,
@@ -92,7 +92,11 @@ impl GpuBox {
         let mut names = vec![RESTRICT_RIGHT_SIDE, SQUARE, SOLVE_COARSEST];
         match of_points {
             true => names.extend(point_passes::KERNELS),
-            false => names.extend(pass_kernels(&smoothing).iter().map(|pass| pass.name)),
+            false => names.extend(
+                pass_kernels(&smoothing.symmetric)
+                    .iter()
+                    .map(|pass| pass.name),
+            ),
         }
         kernels::compile_together(device, names.into_iter().chain(sums::KERNELS));
         let mut levels: Vec<DeviceLevel> = Vec::new();
@@ -116,7 +120,7 @@ impl GpuBox {
         Ok(GpuBox {
             passes: match of_points {
                 true => AllPasses::Points(Box::new(PointKernels::new(device)?)),
-                false => AllPasses::Lines(Passes::new(device, &smoothing)?),
+                false => AllPasses::Lines(Passes::new(device, &smoothing.symmetric)?),
             },
             levels,
             bands,
@@ -139,7 +143,7 @@ impl GpuBox {
         rows: &mut LevelRows<'_>,
         full: bool,
     ) -> Result<Superaccumulator<f64>, GpuError> {
-        let pre = self.smoothing.pre.clone();
+        let Smoothing { pre, .. } = self.smoothing_of(0, false);
         let plan = Plan {
             start: START_FIELD,
             steps: if full { &[] } else { &pre },
@@ -158,7 +162,7 @@ impl GpuBox {
             }
             self.solve_coarsest()?;
             for at in (1..count - 1).rev() {
-                self.cycle_below(rows, at, START_CORRECTION)?;
+                self.cycle_below(rows, at, START_CORRECTION, false)?;
             }
             let plan = Plan {
                 start: START_CORRECTED,
@@ -190,8 +194,8 @@ impl GpuBox {
         &mut self,
         rows: &mut LevelRows<'_>,
     ) -> Result<Superaccumulator<f64>, GpuError> {
-        self.cycle_below(rows, 1, START_ZERO)?;
-        let Smoothing { pre, post } = self.smoothing.clone();
+        self.cycle_below(rows, 1, START_ZERO, false)?;
+        let Smoothing { pre, post } = self.smoothing_of(0, false);
         let plan = Plan {
             start: START_CORRECTED,
             steps: &[&post[..], &pre[..]].concat(),
@@ -296,7 +300,8 @@ impl GpuBox {
         if finer.spread && !shape.spread {
             exchange::gather(&self.stream, rows, shape, &level.operator.right_side)?;
         }
-        let depth = self.smoothing.pre.len().max(self.smoothing.post.len()) + 2;
+        let Smoothing { pre, post } = &self.smoothing.symmetric;
+        let depth = pre.len().max(post.len()) + 2;
         exchange::halo(&self.stream, rows, shape, &level.operator.right_side, depth)
     }
 
@@ -306,31 +311,33 @@ impl GpuBox {
         rows: &mut LevelRows<'_>,
         first: usize,
         start: i32,
+        symmetric: bool,
     ) -> Result<(), GpuError> {
-        let Smoothing { pre, post } = self.smoothing.clone();
         let count = self.levels.len();
-        let down = Plan {
-            start,
-            steps: &pre,
-            measured: None,
-            restrict: true,
-        };
         for at in first..count {
             let start = if at == first { start } else { START_ZERO };
             if start == START_ZERO {
                 self.complete_right_side(rows, at)?;
             }
             if at + 1 < count {
-                self.pass(rows, at, &Plan { start, ..down })?;
+                let Smoothing { pre, .. } = self.smoothing_of(at, symmetric);
+                let down = Plan {
+                    start,
+                    steps: &pre,
+                    measured: None,
+                    restrict: true,
+                };
+                self.pass(rows, at, &down)?;
             }
         }
         self.solve_coarsest()?;
         for at in (first..count - 1).rev() {
+            let Smoothing { post, .. } = self.smoothing_of(at, symmetric);
             let up = Plan {
                 start: START_CORRECTED,
                 steps: &post,
+                measured: None,
                 restrict: false,
-                ..down
             };
             self.pass(rows, at, &up)?;
             let level = &self.levels[at];
@@ -343,6 +350,11 @@ impl GpuBox {
             )?;
         }
         Ok(())
+    }
+
+    /// Of level `at`, in cycles or, if `symmetric`, in a preconditioner.
+    fn smoothing_of(&self, at: usize, symmetric: bool) -> Smoothing {
+        self.smoothing.of_level(at, symmetric).clone()
     }
 
     fn solve_coarsest(&self) -> Result<(), GpuError> {
@@ -364,7 +376,7 @@ impl Preconditioner for GpuBox {
         r: &DeviceField<f64>,
         _: i32,
     ) -> Result<(), GpuError> {
-        let Smoothing { pre, post } = self.smoothing.clone();
+        let Smoothing { pre, post } = self.smoothing_of(0, true);
         let depth = pre.len().max(post.len()) + 2;
         exchange::halo(&self.stream, rows, &self.levels[0].shape, r, depth)?;
         let down = Plan {
@@ -374,7 +386,7 @@ impl Preconditioner for GpuBox {
             restrict: true,
         };
         self.pass(rows, 0, &down)?;
-        self.cycle_below(rows, 1, START_ZERO)?;
+        self.cycle_below(rows, 1, START_ZERO, true)?;
         let up = Plan {
             start: START_CORRECTED,
             steps: &post,

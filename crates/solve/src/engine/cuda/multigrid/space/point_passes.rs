@@ -9,6 +9,7 @@ use super::level::{DeviceLevel, Plan};
 use crate::engine::cpu::multigrid::smoothing::Step;
 use crate::engine::cuda::kernels;
 use crate::engine::cuda::multigrid::exchange;
+use crate::engine::cuda::multigrid::level::colour_of;
 use crate::exchange::level_rows::LevelRows;
 use crate::gpu::box_arguments::BoxPass;
 use crate::gpu::error::GpuError;
@@ -226,6 +227,7 @@ impl DeviceLevel {
         BoxPass {
             after: self.fields[1].address(),
             omega: [step.omega, 0.0],
+            colour: colour_of(&[step]).into(),
             ..self.arguments()
         }
     }

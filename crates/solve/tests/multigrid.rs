@@ -45,20 +45,20 @@ fn two_waves_come_out_with_the_error_of_five_points() {
 }
 
 #[test]
-fn full_multigrid_and_a_cycle_come_to_the_error_of_five_points() {
+fn a_full_cycle_comes_to_the_error_of_five_points() {
     let (problem, exact) = two_waves::<f64>(256);
     let solved = solve(&problem, 1e-8, 1);
-    assert!(solved.converged && solved.history.len() <= 6);
-    let two = solve_with(
+    assert!(solved.converged && solved.history.len() <= 5);
+    let full = solve_with(
         &problem,
         &Options {
-            max_sweeps: 2,
+            max_sweeps: 1,
             ..options(1e-8)
         },
         1,
     );
-    let error = relative_error(&two.field, &exact);
-    assert!(error < 1.5 * 4.737e-5, "{error}");
+    let error = relative_error(&full.field, &exact);
+    assert!(error < 1.05 * 4.737e-5, "{error}");
     let v_only = Options {
         method: Method::Multigrid(Cycles {
             first: First::V,
@@ -67,7 +67,8 @@ fn full_multigrid_and_a_cycle_come_to_the_error_of_five_points() {
         ..options(1e-8)
     };
     let solved = solve_with(&problem, &v_only, 1);
-    assert!(solved.converged && solved.history.len() <= 11);
+    let cycles = solved.history.len();
+    assert!(solved.converged && cycles <= 8, "{cycles} cycles");
 }
 
 /// Sizes whose coarse points lie unevenly take as many cycles as a power of two and one.

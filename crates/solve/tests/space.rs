@@ -52,18 +52,18 @@ fn relative(field: &[f64], exact: &[f64]) -> f64 {
 fn two_waves_come_out_as_seven_points_have_them() {
     let (problem, exact, discrete) = two_waves(32);
     let solved = solve(&problem, 1e-10, 2);
-    assert!(solved.converged && solved.history.len() <= 14);
+    assert!(solved.converged && solved.history.len() <= 10);
     assert!(relative(&solved.field, &discrete) < 1e-9);
-    // Full multigrid and one cycle more are as good as the equations are.
-    let two = solve_with(
+    // A full cycle is about as good as the equations are.
+    let full = solve_with(
         &problem,
         &Options {
-            max_sweeps: 2,
+            max_sweeps: 1,
             ..options(1e-10)
         },
         1,
     );
-    assert!(relative(&two.field, &exact) < 1.5 * relative(&discrete, &exact));
+    assert!(relative(&full.field, &exact) < 1.5 * relative(&discrete, &exact));
     let v_only = Method::Multigrid(Cycles {
         first: First::V,
         ..Cycles::default()
@@ -77,7 +77,7 @@ fn two_waves_come_out_as_seven_points_have_them() {
         1,
     );
     assert!(
-        solved.converged && solved.history.len() <= 12,
+        solved.converged && solved.history.len() <= 9,
         "{:?}",
         solved.history
     );
@@ -117,7 +117,7 @@ fn two_waves_of_256_intervals_have_the_error_of_seven_points() {
         (solution.converged, solution.sweeps, f64::sqrt(off / all))
     });
     let (converged, cycles, error) = ends.unwrap()[0];
-    assert!(converged && cycles <= 12, "{cycles} cycles");
+    assert!(converged && cycles <= 8, "{cycles} cycles");
     assert!((error / 4.381e-5 - 1.0).abs() < 0.01, "{error}");
 }
 

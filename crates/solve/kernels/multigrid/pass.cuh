@@ -68,10 +68,12 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
     auto within = [](int row, int from, int count) { return unsigned(row - from) < unsigned(count); };
     const int start = Work::start(g), measured = Work::measured(g);
     const bool restricts = Work::restricts(g);
-    // Corners couple points of a colour.
+    // Corners couple points of a colour. The compiler may know what calm rows have; with a mask, where none is calm, it may be
+    // another one.
     const int colour = Equation::corners ? no_colour : Work::colour(g);
+    const int colour_of_any = Equation::corners ? no_colour : g.colour;
     // Whether step s + 1 relaxes points of this sum of column and row.
-    auto has_colour = [&](int sum, int s) { return colour < 0 || !((sum + s + colour) & 1); };
+    auto has_colour = [&](int sum, int s) { return colour_of_any < 0 || !((sum + s + colour_of_any) & 1); };
     // Whole leaves, which may begin before the rows of a block do, and end before these.
     const int measure0 = max(y0 - (y0 + g.first) % leaf_rows, g.row_start);
     const int measure1 = y1 == g.row_end ? y1 : y1 - (y1 + g.first) % leaf_rows;
@@ -407,9 +409,9 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
             const F between = first.mirrors_east ? (g.nx > 1 ? west[1] : u[1].a) : u[1].b;
             const F behind = second.mirrors_east ? u[1].a : east[1];
             one = first.step({west[0], u[0].a, u[0].b, before, u[1].a, between, west[2], u[2].a, u[2].b}, y, omega,
-                             colour >= 0);
+                             colour_of_any >= 0);
             other = second.step({u[0].a, u[0].b, east[0], u[1].a, u[1].b, behind, u[2].a, u[2].b, east[2]}, y, omega,
-                                colour >= 0);
+                                colour_of_any >= 0);
         };
         stepped<F> one, other;
 #pragma unroll
@@ -439,7 +441,7 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
             if (measured == steps) measure(row, one.residual, other.residual);
             // What has been relaxed last has no residual.
             auto left = [&](const Equation& at, F residual) {
-                const bool none = colour >= 0 && has_colour(at.x + y, steps - 1);
+                const bool none = colour_of_any >= 0 && has_colour(at.x + y, steps - 1);
                 return at.there && !none ? at.to_restrict(residual, y) : 0.f;
             };
             keep_residuals(row, left(first, one.residual), left(second, other.residual));

@@ -325,7 +325,7 @@ pub const KERNELS: &[Source<'static>] = &[
     finest!("finest_varying_0", true, 0, ""),
     finest!("finest_varying_1", true, 1, ""),
     finest!("finest_varying_2", true, 2, ""),
-    finest!("finest_varying_2_2", true, 4, ", cw::as_known<cw::start_corrected, 2, true, cw::red>"),
+    finest!("finest_varying_2_2", true, 4, ", cw::as_known<cw::start_corrected, 2, true>"),
     coarse!("coarse_1", 1, ""),
     coarse!("coarse_2", 2, ""),
     // Two relaxations from zero, and down; the correction, and two; the correction alone, two, and down.

@@ -104,7 +104,9 @@ impl<'p> Plane<'p, Hierarchy<f32>> {
                 ..
             } = made;
             let symmetric = Smoothing::chebyshev(pre, post, FINEST_INTERVAL);
-            let smoothing = match finest.shape.has_two_colours() {
+            // With a mask or couplings that differ, the other levels decide how fast cycles are.
+            let is_plain = finest.fixed.is_none() && finest.coefficients.is_none();
+            let smoothing = match is_plain && finest.shape.has_two_colours() {
                 true => Smoothing::of_colours(&symmetric, 1.0),
                 false => symmetric.clone(),
             };

@@ -57,6 +57,32 @@ enum Blocks {
     Tiles,
 }
 
+/// What tells points of a level apart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Kind {
+    /// Nothing but the sides.
+    Plain,
+    /// Some keep their values.
+    Masked,
+    /// Couplings.
+    Varying,
+}
+
+impl Kind {
+    fn of(level: &LevelPass) -> Kind {
+        match (level.operator_rows, level.fixed) {
+            (0, 0) => Kind::Plain,
+            (0, _) => Kind::Masked,
+            _ => Kind::Varying,
+        }
+    }
+
+    /// What of `colour` a kernel has to have been told: with a mask it takes any where it was told that red comes first.
+    fn colour_known(self, colour: i32) -> i32 {
+        if self == Kind::Masked { RED } else { colour }
+    }
+}
+
 /// What the compiler was told of a kernel: where it begins, what it measures, whether it restricts, the first colour.
 type Known = (i32, Option<usize>, bool, i32);
 
@@ -78,8 +104,9 @@ const fn tiles(name: &'static str, only: Known) -> PassKernel {
     }
 }
 
-/// On the finest level.
+/// On the finest level, and where no point has a colour.
 const BETWEEN: Known = (START_CORRECTED, Some(2), true, RED);
+const BETWEEN_OF_ALL: Known = (START_CORRECTED, Some(2), true, NO_COLOUR);
 const DOWN: Known = (START_ZERO, None, true, NO_COLOUR);
 const UP: Known = (START_CORRECTED, None, false, NO_COLOUR);
 /// What full multigrid goes on with where a level has what the coarser ones found: on the finest level, and on others.
@@ -97,7 +124,7 @@ const FINEST: [PassKernel; 5] = [
 
 /// The same where couplings differ from place to place.
 const FINEST_VARYING: [PassKernel; 4] = [
-    pass("finest_varying_2_2", 4, Some(BETWEEN)),
+    pass("finest_varying_2_2", 4, Some(BETWEEN_OF_ALL)),
     pass("finest_varying_2", 2, None),
     pass("finest_varying_1", 1, None),
     pass("finest_varying_0", 0, None),
@@ -138,12 +165,15 @@ fn place_of(kernels: impl IntoIterator<Item = PassKernel>, left: usize, known: K
         .expect("there is a pass of no steps, or of one")
 }
 
-/// The kernels of passes over the finest level that cycles launch; `varying`: where couplings differ from place to place;
-/// `full`: whether the first cycle is a full one.
-pub(super) fn finest_kernels(varying: bool, smoothing: &Smoothing, full: bool) -> Vec<PassKernel> {
-    let of: &[_] = if varying { &FINEST_VARYING } else { &FINEST };
+/// The kernels of passes over the finest level that cycles launch; `full`: whether the first cycle is a full one.
+pub(super) fn finest_kernels(kind: Kind, smoothing: &Smoothing, full: bool) -> Vec<PassKernel> {
+    let of: &[_] = match kind {
+        Kind::Varying => &FINEST_VARYING,
+        Kind::Plain | Kind::Masked => &FINEST,
+    };
     let (pre, post) = (smoothing.pre.len(), smoothing.post.len());
-    let [before, after] = [&smoothing.pre, &smoothing.post].map(|steps| colour_of(steps));
+    let [before, after] =
+        [&smoothing.pre, &smoothing.post].map(|steps| kind.colour_known(colour_of(steps)));
     let (start, measured) = match full {
         true => (START_CORRECTED, None),
         false => (START_FIELD, Some(0)),
@@ -330,7 +360,12 @@ impl<T: Real> DeviceLevel<T> {
                 Some(last) if plan.steps.is_empty() => of_kernels(last.other()),
                 _ => colour_of(left),
             };
-            let known = (start, measured, plan.restrict, colour);
+            let known = (
+                start,
+                measured,
+                plan.restrict,
+                Kind::of(&self.arguments).colour_known(colour),
+            );
             let place = place_of(kernels, left.len(), known);
             let Loaded {
                 kernel,
@@ -504,7 +539,8 @@ mod tests {
     fn the_kernels_that_passes_take_are_those_that_are_compiled() {
         let of = |pre, post, full| {
             let smoothing = Smoothing::chebyshev(pre, post, [0.5, 2.0]);
-            let finest = finest_kernels(false, &Smoothing::of_colours(&smoothing, 1.0), full);
+            let finest = Smoothing::of_colours(&smoothing, 1.0);
+            let finest = finest_kernels(Kind::Plain, &finest, full);
             (finest, coarse_kernels(&smoothing, full))
         };
         let (finest, coarse) = of(2, 2, true);
@@ -542,13 +578,17 @@ mod tests {
             assert_eq!(names(&coarse), expected, "{pre} and {post}");
         }
         let all_points = Smoothing::chebyshev(2, 2, [0.5, 2.0]);
-        let varying = finest_kernels(true, &Smoothing::of_colours(&all_points, 1.0), true);
+        let varying = finest_kernels(Kind::Varying, &all_points, true);
         assert_eq!(
             names(&varying),
             ["finest_varying_2_2", "finest_varying_2", "finest_varying_0"]
         );
-        let finest = finest_kernels(false, &all_points, true);
-        assert_eq!(names(&finest), ["finest_plain_2", "finest_plain_0"]);
+        // With a mask no row is calm, and kernels take any colour.
+        let masked = finest_kernels(Kind::Masked, &all_points, true);
+        let of_red = ["finest_plain_2_2", "finest_plain_begun_2", "finest_plain_0"];
+        assert_eq!(names(&masked), of_red);
+        let plain = finest_kernels(Kind::Plain, &all_points, true);
+        assert_eq!(names(&plain), ["finest_plain_2", "finest_plain_0"]);
     }
 
     #[test]

@@ -24,7 +24,8 @@ use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
 use self::equations::DeviceEquations;
 use self::level::{
-    DeviceLevel, PassKernel, Plan, coarse_kernels, finest_kernels, fitting, preconditioning_kernels,
+    DeviceLevel, Kind, PassKernel, Plan, coarse_kernels, finest_kernels, fitting,
+    preconditioning_kernels,
 };
 use self::small::Small;
 use self::steps::{Made, PlaneGradients, Preconditioner};
@@ -105,8 +106,12 @@ impl GpuCycles {
         DeviceEquations::check(finest)?;
         let device = &gpu.device;
         let stream = Stream::new(device)?;
-        let varying = finest.coefficients.is_some();
-        let passes = finest_kernels(varying, &hierarchy.smoothing, full);
+        let kind = match (&finest.coefficients, &finest.fixed) {
+            (None, None) => Kind::Plain,
+            (None, Some(_)) => Kind::Masked,
+            (Some(_), _) => Kind::Varying,
+        };
+        let passes = finest_kernels(kind, &hierarchy.smoothing, full);
         let coarse_passes = coarse_kernels(&hierarchy.coarse_smoothing, full);
         let of_levels = hierarchy.levels.iter();
         let of_levels = of_levels.flat_map(|level| fitting(&coarse_passes, &level.operator.shape));

@@ -260,7 +260,7 @@ fn any_relaxations_and_first_cycles() {
     let Some(gpu) = gpu("any_relaxations_and_first_cycles") else {
         return;
     };
-    for (pre, post) in [(1, 1), (1, 2), (2, 1), (3, 1), (2, 3), (3, 3)] {
+    for (pre, post) in [(1, 1), (1, 2), (2, 1), (1, 3), (3, 1), (2, 3), (3, 3)] {
         for first in [First::V, First::Full] {
             let options = Options {
                 method: Method::Multigrid(Cycles { pre, post, first }),

@@ -261,14 +261,20 @@ fn nothing_fixed_gives_a_mean_of_zero_or_an_error() {
 
 #[test]
 fn the_bits_do_not_depend_on_the_pes() {
-    for sides in [
-        [[Side::Fixed; 2], [Side::Neumann(0.5); 2], [Side::Fixed; 2]],
-        [[Side::Periodic; 2], [Side::Fixed; 2], [Side::Periodic; 2]],
+    let around = [[Side::Periodic; 2], [Side::Fixed; 2], [Side::Periodic; 2]];
+    for (sides, size) in [
+        (
+            [[Side::Fixed; 2], [Side::Neumann(0.5); 2], [Side::Fixed; 2]],
+            [21, 18, 115],
+        ),
+        (around, [21, 18, 115]),
+        // Rings of an even length, whose points have two colours.
+        (around, [22, 18, 116]),
     ] {
         let problem = Problem3d {
             sides,
             source: rough(),
-            ..Problem3d::laplace([21, 18, 115])
+            ..Problem3d::laplace(size)
         };
         let alone = solve(&problem, 1e-9, 1);
         assert!(alone.converged);

@@ -23,7 +23,7 @@ constexpr int level_exchange_threads = 256;
 constexpr int most_edges = 7;
 // Relaxations change all points,
 constexpr int no_colour = -1;
-// those with an even sum of column and row,
+// those with an even sum of column and row, in boxes and plane,
 constexpr int red = 0;
 // or those with an odd one.
 constexpr int black = 1;
@@ -126,7 +126,7 @@ template <class F> struct alignas(8) level_pass {
     i64 sum_kind;
     // Not 0: the field is +0 but in the first and last rows; then most blocks do not read it.
     i32 is_zero;
-    // That the first relaxation changes; colours take turns. Without relaxations: that the next one would change.
+    // The colour that the first relaxation changes; colours take turns. Without relaxations: that the next one would.
     i32 colour;
 };
 static_assert(sizeof(level_pass<float>) == 296, "size of level_pass");

@@ -103,7 +103,7 @@ struct alignas(8) box_pass {
     double calm_inverse;
     // Null: the operator is one of lines.
     const box_points* points;
-    // That the first relaxation changes; colours take turns.
+    // The colour that the first relaxation changes, or `no_colour`; colours take turns.
     i64 colour;
 };
 static_assert(sizeof(box_pass) == 392, "size of box_pass");

@@ -201,7 +201,8 @@ template <int warps, int helpers, int steps, class Work> struct box_walk {
           squares(residuals + box_residual_planes * high * residual_pitch),
           lane(threadIdx.x % wide), first(threadIdx.x / wide * per),
           x(int(blockIdx.x) * own_x - side + lane), y(int(blockIdx.y) * own_y - side + first),
-          there(wrap_x || (x >= 0 && x < nx)), column(wrap_x ? wrapped(x, nx) : min(max(x, 0), nx - 1)), colour(int(g.colour)),
+          there(wrap_x || (x >= 0 && x < nx)), column(wrap_x ? wrapped(x, nx) : min(max(x, 0), nx - 1)),
+          colour(int(g.colour)),
           z0(g.plane_start + int(blockIdx.z) * g.planes), z1(min(z0 + g.planes, g.plane_end)),
           top(wrap_z ? z0 - margin : max(z0 - margin, 0)), bottom(wrap_z ? z1 + margin : min(z1 + margin, nz)) {
         const bool own_column = lane >= side && lane < side + own_x && x < nx;
@@ -277,7 +278,9 @@ template <int warps, int helpers, int steps, class Work> struct box_walk {
     }
     __device__ __forceinline__ int plane_of(int z) const { return wrap_z ? wrapped(z, nz) : z; }
     // Whether step s + 1 relaxes the thread's point k of plane z. `at`: z + s.
-    __device__ __forceinline__ bool has_colour(int k, int at) const { return colour < 0 || !((x + y + colour + k + at) & 1); }
+    __device__ __forceinline__ bool has_colour(int k, int at) const {
+        return colour < 0 || !((x + y + colour + k + at) & 1);
+    }
     // The thread's first point of plane z before step s + 1.
     __device__ __forceinline__ double* before_step(int s, int z) const {
         return memory + ((2 * s + (z & 1)) * high + first) * wide + lane;
@@ -447,7 +450,7 @@ template <int warps, int helpers, int steps, class Work> struct box_walk {
         return of.across * (along - number(line_excess) * c) + number(line_mass) * (beside - of.excess * c);
     }
     // `step` in a calm plane, of rows that are calm or held. `at`: where the plane begins in memory. `odd`: the parity of the
-    // plane that the first step reads, s planes on and one more.
+    // plane s + 1 planes on.
     template <bool even, int odd, int s, bool relaxes>
     __device__ __forceinline__ void step_calm(const box_around& from, int at, double omega, double (&residual)[per]) {
         const double gain = omega * (even ? g.calm_inverse : number(column_inverse));

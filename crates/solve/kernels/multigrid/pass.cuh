@@ -68,8 +68,8 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
     auto within = [](int row, int from, int count) { return unsigned(row - from) < unsigned(count); };
     const int start = Work::start(g), measured = Work::measured(g);
     const bool restricts = Work::restricts(g);
-    // Corners couple points of a colour. The compiler may know what calm rows have; with a mask, where none is calm, it may be
-    // another one.
+    // Corners couple points of a colour. The compiler may know that of calm rows; with a mask, where no row is calm, it may
+    // be another one.
     const int colour = Equation::corners ? no_colour : Work::colour(g);
     const int colour_of_any = Equation::corners ? no_colour : g.colour;
     // Whether step s + 1 relaxes points of this sum of column and row.
@@ -249,7 +249,8 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
                 next_row();
                 // All steps of an iteration relax the same column of a thread, each of another row: from row to row, and from
                 // step to step, it changes. So this is the column that neighbours need; both where something is measured.
-                const bool all = colour < 0, is_first = all || ((r - 1 + colour) & 1) == 0, is_second = all || !is_first;
+                const bool all = colour < 0;
+                const bool is_first = all || ((r - 1 + colour) & 1) == 0, is_second = all || !is_first;
                 auto keep_step = [&](int s, int row, const pair& value) {
                     keep(s, row, value, is_first || measured == s, is_second || measured == s);
                 };

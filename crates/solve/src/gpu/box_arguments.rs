@@ -105,7 +105,7 @@ namespace crosswarp {
         368 pub calm_inverse: f64 = "double",
         /// Null: the operator is one of lines.
         376 pub points: u64 = "const box_points*",
-        /// That the first relaxation changes; colours take turns.
+        /// The colour that the first relaxation changes, or `no_colour`; colours take turns.
         384 pub colour: i64 = "i64",
     }
 }

@@ -29,7 +29,7 @@ namespace crosswarp {
         pub(crate) MOST_EDGES: usize = "most_edges": "int" = 7;
         /// Relaxations change all points,
         pub(crate) NO_COLOUR: i32 = "no_colour": "int" = -1;
-        /// those with an even sum of column and row,
+        /// those with an even sum of column and row, in boxes and plane,
         pub(crate) RED: i32 = "red": "int" = 0;
         /// or those with an odd one.
         pub(crate) BLACK: i32 = "black": "int" = 1;
@@ -133,7 +133,7 @@ namespace crosswarp {
         280 pub sum_kind: i64 = "i64",
         /// Not 0: the field is +0 but in the first and last rows; then most blocks do not read it.
         288 pub is_zero: i32 = "i32",
-        /// That the first relaxation changes; colours take turns. Without relaxations: that the next one would change.
+        /// The colour that the first relaxation changes; colours take turns. Without relaxations: that the next one would.
         292 pub colour: i32 = "i32",
     }
 

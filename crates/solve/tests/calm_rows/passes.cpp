@@ -105,6 +105,8 @@ struct pass_case {
     bool restricts, has_right_side, wraps_y;
     // The end at the left.
     int left;
+    // That is relaxed first, of the finest level.
+    int colour = no_colour;
     // The rows that a PE has of them; of none other than these and four more on both sides anything is known.
     int row_start = 0, row_end = ny;
 };
@@ -150,6 +152,7 @@ template <class Equation, int steps> void compare(const pass_case& c) {
         coarse[way].resize(coarse_pitch * coarse_ny);
         sums[way].resize((c.ny / leaf_rows + 1) * pitch);
         level_pass<F> g{};
+        g.colour = c.colour;
         g.before = before.data();
         g.after = after[way].data();
         g.right_side = c.has_right_side ? right_side.data() : nullptr;
@@ -225,8 +228,8 @@ template <class Equation, int steps> void compare(const pass_case& c) {
                    i % pitch, double(all[0][i]), way, double(all[way][i]));
             printf("    corners %d, steps %d, %d rows a block, rows %d to %d alike,", corners, steps, c.rows, c.alike_start,
                    c.alike_end);
-            printf(" start %d, measured %d, restricts %d, right side %d, wraps %d\n", c.start, c.measured, c.restricts,
-                   c.has_right_side, c.wraps_y);
+            printf(" start %d, measured %d, restricts %d, right side %d, wraps %d, colour %d\n", c.start, c.measured,
+                   c.restricts, c.has_right_side, c.wraps_y, c.colour);
             return;
         }
     };
@@ -258,11 +261,14 @@ int main() {
         // What is measured is so over whole leaves.
         if (c.row_end - c.row_start < c.ny) return;
         c.rows = 16;
-        compare<five_point<false>, 0>(with(start_field, 0, true));
-        compare<five_point<false>, 1>(with(start_corrected, -1, true));
-        compare<five_point<false>, 2>(with(start_corrected, 1, true));
-        compare<five_point<false>, 2>(with(start_corrected, -1, true, false));
-        compare<five_point<false>, 4>(with(start_corrected, 2, true));
+        for (int colour : {no_colour, red, black}) {
+            c.colour = colour;
+            compare<five_point<false>, 0>(with(start_field, colour == no_colour ? 0 : -1, true));
+            compare<five_point<false>, 1>(with(start_corrected, -1, true));
+            compare<five_point<false>, 2>(with(start_corrected, 1, true));
+            compare<five_point<false>, 2>(with(start_corrected, -1, true, false));
+            compare<five_point<false>, 4>(with(start_corrected, 2, true));
+        }
     };
     for (int start : {2, 21}) {
         for (int end : {36, 39, 48}) {

@@ -498,7 +498,7 @@ impl Solver<'_, Hierarchy<f32>> {
             return Err(OptionsError::NotOfLevels.into());
         };
         let by_gradients = matches!(options.method, Method::ConjugateGradients(_));
-        let mut gradients = None;
+        let (mut gradients, mut left_by_cycles) = (None, true);
         if let Some(path) = &options.resume {
             let finest = self.equations();
             let kind = CheckpointKind::Cycles;
@@ -518,7 +518,7 @@ impl Solver<'_, Hierarchy<f32>> {
             )?;
             // Cycles go on from any field.
             if matches!(options.method, Method::Multigrid(_)) {
-                ended.gradients_from = None;
+                left_by_cycles = ended.gradients_from.take().is_none();
             }
             if !more {
                 ended.setup_seconds = self.so_far();
@@ -553,7 +553,8 @@ impl Solver<'_, Hierarchy<f32>> {
             return self.conjugate_gradients(u, right_side, gradients, ended, options, observer);
         }
         ended.setup_seconds = self.so_far();
-        self.cycles(u, right_side, *first, ended, options, observer)
+        let begin = (*first, left_by_cycles);
+        self.cycles(u, right_side, begin, ended, options, observer)
     }
 
     /// See [`Hierarchy::begin`]. The sum of squares of this PE.
@@ -590,12 +591,13 @@ impl Solver<'_, Hierarchy<f32>> {
         Ok(sum.total())
     }
 
-    /// Cycles until the residual is small.
+    /// Cycles until the residual is small. `left_by_cycles`: whether an earlier run, if there was one, ended with cycles of this
+    /// smoothing; with others the first one here does less.
     fn cycles(
         &mut self,
         u: &mut Field<f64>,
         right_side: Option<&Field<f64>>,
-        first: First,
+        (first, left_by_cycles): (First, bool),
         ended: &mut Ended,
         options: &Options<'_>,
         observer: &mut impl FnMut(&Progress<'_>),
@@ -613,10 +615,11 @@ impl Solver<'_, Hierarchy<f32>> {
             [.., before, _] | [before] => {
                 let exponent = self.exponent(*before);
                 match &mut self.gpu {
-                    Some(gpu) => gpu.resume(&mut self.rows, exponent)?,
+                    Some(gpu) => gpu.resume(&mut self.rows, exponent, left_by_cycles)?,
                     None => {
                         let rows = &mut self.rows;
-                        self.levels.resume(rows, u, right_side, exponent)?;
+                        self.levels
+                            .resume(rows, u, right_side, exponent, left_by_cycles)?;
                     }
                 }
             }

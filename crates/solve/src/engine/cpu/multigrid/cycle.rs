@@ -63,18 +63,19 @@ impl<T: Real> Hierarchy<T> {
     }
 
     /// Does over what the last call has restricted, of a field that it has left: [`go_on`](Self::go_on) goes on from there.
-    /// Collective.
+    /// `left_by_cycles`: whether they have, and not another method. Collective.
     pub fn resume(
         &mut self,
         rows: &mut LevelRows<'_>,
         u: &mut Field<f64>,
         right_side: Option<&Field<f64>>,
         exponent: i32,
+        left_by_cycles: bool,
     ) -> Result<(), PeError> {
         let plan = Plan {
             start: Start::Field,
             steps: &[],
-            solved: self.smoothing.pre.last().and_then(|last| last.colour),
+            solved: self.smoothing.solved_before().filter(|_| left_by_cycles),
             measured: 0,
             margin: TO_RESTRICT,
             exponent,

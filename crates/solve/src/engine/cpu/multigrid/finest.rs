@@ -357,6 +357,7 @@ impl WithRightSide<'_> {
     ) {
         let here = around.here;
         let Step { omega, colour } = step;
+        debug_assert!(colour.is_none() || omega == 1.0, "equations are solved");
         match colour {
             None => self.apply::<false>(y, around, omega, (Relaxed(inner(out)), wanted)),
             Some(colour) => {

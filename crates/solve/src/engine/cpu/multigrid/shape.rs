@@ -175,6 +175,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn rings_of_an_odd_length_do_not_alternate() {
+        let alternates = |len, wraps| Axis { len, wraps }.alternates();
+        assert!(alternates(2, false) && alternates(3, false) && alternates(2, true));
+        assert!(!alternates(1, false) && !alternates(1, true) && !alternates(3, true));
+    }
+
+    #[test]
     fn coarse_points_and_those_between_are_all_points() {
         for len in 1..12 {
             for wraps in [false, true] {

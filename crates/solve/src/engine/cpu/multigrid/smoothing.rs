@@ -93,7 +93,8 @@ impl Smoothing {
     /// it, so they may be relaxed in any order. Colours take turns, from the relaxations after a correction to those
     /// before the next one, too: the last after it is black, the first before it is red.
     ///
-    /// Takes a grid that [can be coloured so](super::shape::Shape::has_two_colours). Not symmetric: as a preconditioner it would have to end with the colour it began with, which does half as much.
+    /// Takes a grid that [can be coloured so](super::shape::Shape::has_two_colours). Not symmetric: as a preconditioner it
+    /// would have to end with the colour it began with, which does half as much.
     fn red_black(pre: usize, post: usize, omega: f64) -> Smoothing {
         let [red, black] = [Colour::Red, Colour::Black].map(|colour| Step {
             omega,
@@ -105,6 +106,11 @@ impl Smoothing {
             pre: [red, black].into_iter().cycle().take(pre).collect(),
             post,
         }
+    }
+
+    /// The colour whose equations hold before the coarse correction.
+    pub fn solved_before(&self) -> Option<Colour> {
+        self.pre.last().and_then(|last| last.colour)
     }
 
     /// Rows that the relaxed field before the coarse correction has to reach beyond the own ones, where the same rows
@@ -129,11 +135,29 @@ mod tests {
     #[test]
     fn colours_take_turns() {
         for (pre, post) in (1..=3).flat_map(|pre| (1..=3).map(move |post| (pre, post))) {
-            let Smoothing { pre, post } = Smoothing::red_black(pre, post, 1.0);
-            assert_eq!(post.last().unwrap().colour, Some(Colour::Black));
+            let symmetric = Smoothing::chebyshev(pre, post, [0.5, 2.0]);
+            let Smoothing { pre, post } = Smoothing::of_colours(&symmetric, 1.0);
+            let all = [&post[..], &pre[..]].concat();
+            if all.len() % 2 == 1 {
+                // Also after two cycles one colour would come twice in a row.
+                assert!(all.iter().all(|step| step.colour.is_none()));
+                continue;
+            }
+            let colours: Vec<_> = all.iter().map(|step| step.colour.unwrap()).collect();
             assert_eq!(pre[0].colour, Some(Colour::Red));
-            let all = [post, pre].concat();
-            assert!(all.windows(2).all(|two| two[0].colour != two[1].colour));
+            assert!(colours.windows(2).all(|two| two[0] != two[1]));
+            assert_ne!(colours[0], colours[colours.len() - 1]);
+        }
+    }
+
+    #[test]
+    fn colours_are_those_of_a_chess_board() {
+        for row in 0..4 {
+            for column in 0..4 {
+                let red = (row + column) % 2 == 0;
+                let has = |colour: Colour| colour.has_odd_columns(row) == (column % 2 == 1);
+                assert_eq!((has(Colour::Red), has(Colour::Black)), (red, !red));
+            }
         }
     }
 }

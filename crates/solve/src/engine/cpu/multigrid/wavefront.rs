@@ -98,7 +98,7 @@ fn kept_mut<T: Real>(step: &mut Field<T>, y: isize) -> &mut [T] {
 
 /// Several relaxations in one pass.
 ///
-/// It relaxes `u` by each of `steps` in turn. Afterwards `u` is right in the own rows and `margin` more, if it (unless
+/// It relaxes `u` by `steps` in turn. Afterwards `u` is right in the own rows and `margin` more, if it (unless
 /// it starts from zero) and the right side were `steps.len()` more than that. The residual is given for `margin` − 1
 /// rows more than the own ones.
 ///
@@ -142,6 +142,11 @@ fn pass<T: Real, R: Relaxation<T>, H: Hooks<T>>(pass: Pass<'_, T, R, H>) {
     let count = relaxations.len();
     let steps = count as isize;
     let solved = relaxations.last().map_or(solved, |last| last.colour);
+    debug_assert!(
+        !(H::MEASURES && measured == count && solved.is_some()),
+        "what is measured has the residual of all points"
+    );
+    debug_assert!(start != Start::Zero || relaxations.iter().all(|step| step.colour.is_none()));
     let rows_after = |step: usize| shape.rows(margin + count - step);
     let (first, last) = (rows_after(0), rows_after(count));
     let wanted = if H::RESIDUAL {

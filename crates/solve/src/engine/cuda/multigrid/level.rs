@@ -104,8 +104,9 @@ const fn tiles(name: &'static str, only: Known) -> PassKernel {
     }
 }
 
-/// On the finest level, and where no point has a colour.
+/// On the finest level,
 const BETWEEN: Known = (START_CORRECTED, Some(2), true, RED);
+/// and where relaxations change all points.
 const BETWEEN_OF_ALL: Known = (START_CORRECTED, Some(2), true, NO_COLOUR);
 const DOWN: Known = (START_ZERO, None, true, NO_COLOUR);
 const UP: Known = (START_CORRECTED, None, false, NO_COLOUR);

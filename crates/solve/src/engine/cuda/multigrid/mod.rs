@@ -213,11 +213,12 @@ impl GpuCycles {
         &mut self,
         rows: &mut LevelRows<'_>,
         exponent: i32,
+        left_by_cycles: bool,
     ) -> Result<(), GpuError> {
         let plan = Plan {
             start: START_FIELD,
             steps: &[],
-            solved: self.smoothing.pre.last().and_then(|last| last.colour),
+            solved: self.smoothing.solved_before().filter(|_| left_by_cycles),
             measured: None,
             restrict: true,
             up_scale: 1.0,

@@ -169,7 +169,7 @@ impl Kept {
 
 /// Several relaxations in one pass.
 ///
-/// It relaxes `u` with each of `steps` in turn. Afterwards `u` is right in the own planes and `margin` more, if it (unless
+/// It relaxes `u` by `steps` in turn. Afterwards `u` is right in the own planes and `margin` more, if it (unless
 /// it starts from zero) and the right side were `steps.len()` more than that. The residual is restricted of `margin` − 1
 /// planes more than the own ones.
 pub(super) struct Pass<'a> {

@@ -165,6 +165,7 @@ impl DeviceLevel {
         let mut done = 0;
         match start {
             START_ZERO => {
+                debug_assert!(steps[0].colour.is_none());
                 let arguments = self.relaxing(steps[0]);
                 launch_columns(stream, &kernels.relax_from_zero, 1, arguments)?;
                 self.fields.swap(0, 1);

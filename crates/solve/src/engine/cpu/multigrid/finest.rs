@@ -460,21 +460,15 @@ impl Relaxation<f64> for WithRightSide<'_> {
     }
 
     #[inline(always)]
-    fn residual(
-        &self,
-        y: isize,
-        around: Around<'_, f64>,
-        relaxed: Option<Colour>,
-        out: &mut [f64],
-    ) {
+    fn residual(&self, y: isize, around: Around<'_, f64>, solved: Option<Colour>, out: &mut [f64]) {
         if self.finest.row_is_fixed(y) {
             out.fill(0.0);
             return;
         }
-        match relaxed.map(|colour| self.finest.columns_of(y, colour)) {
+        match solved.map(|colour| self.finest.columns_of(y, colour)) {
             None => self.apply::<false>(y, around, 0.0, Residual(inner(out))),
-            Some(relaxed) => {
-                self.apply::<false>(y, around, 0.0, Half(relaxed.others(), Residual(inner(out))));
+            Some(solved) => {
+                self.apply::<false>(y, around, 0.0, Half(solved.others(), Residual(inner(out))));
             }
         }
         self.complete_residual(out);

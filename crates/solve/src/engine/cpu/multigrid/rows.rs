@@ -248,13 +248,13 @@ trait Equation: Copy {
     fn relaxed(&self, x: usize, here: f64, beside: [f64; 4], right_side: f64) -> f64;
 }
 
-/// 4u − (the four neighbours) = b. `SOLVES`: relaxations solve it, `step` being a quarter.
+/// 4u − (the four neighbours) = b. `ONE_COLOUR`: relaxations solve it, `step` being a quarter.
 #[derive(Clone, Copy)]
-struct Same<const SOLVES: bool> {
+struct Same<const ONE_COLOUR: bool> {
     step: f64,
 }
 
-impl<const SOLVES: bool> Equation for Same<SOLVES> {
+impl<const ONE_COLOUR: bool> Equation for Same<ONE_COLOUR> {
     #[inline(always)]
     fn columns(self, _: usize, _: usize) -> Self {
         self
@@ -271,7 +271,7 @@ impl<const SOLVES: bool> Equation for Same<SOLVES> {
     }
     #[inline(always)]
     fn relaxed(&self, x: usize, here: f64, beside: [f64; 4], right_side: f64) -> f64 {
-        if SOLVES {
+        if ONE_COLOUR {
             // On GPUs the row to the south is the newest, which is waited for.
             let [east, west, south, north] = beside;
             return self.step * (((right_side + (east + west)) + north) + south);
@@ -329,16 +329,17 @@ impl<'a> Equation for Varying<'a> {
 }
 
 /// As [`nine_point`], for 4u − (the four neighbours) = b, without the cells whose byte in `fixed` is not 0: they keep
-/// their value, and their residual is 0. `step` is ω over the diagonal; `SOLVES`: for relaxations of one colour with ω = 1.
+/// their value, and their residual is 0. `step` is ω over the diagonal.
+/// `ONE_COLOUR`: relaxations solve for points of one colour; ω is 1.
 #[inline(always)]
-pub(super) fn five_point<const SOLVES: bool>(
+pub(super) fn five_point<const ONE_COLOUR: bool>(
     around: Around<'_, f64>,
     right_side: Option<&[f64]>,
     fixed: Option<&[u8]>,
     step: f64,
     wanted: impl Wanted,
 ) {
-    let equation = Same::<SOLVES> { step };
+    let equation = Same::<ONE_COLOUR> { step };
     five_point_of(equation, around, right_side, fixed, wanted);
 }
 

@@ -28,8 +28,8 @@ pub(super) trait Relaxation<T> {
         out: &mut [T],
         residual: &mut [T],
     );
-    /// Row `y` of b − Au, columns −1 to nx; 0 at points of the colour `relaxed`, which have just been solved for.
-    fn residual(&self, y: isize, around: Around<'_, T>, relaxed: Option<Colour>, out: &mut [T]);
+    /// Row `y` of b − Au, columns −1 to nx; 0 at points of the colour `solved`, whose equations hold.
+    fn residual(&self, y: isize, around: Around<'_, T>, solved: Option<Colour>, out: &mut [T]);
     /// What of row `y` is to be brought into the cache: of the right side, of `u`, and what else there is.
     fn ahead(&self, y: isize, u: Option<&[T]>) -> Ahead;
 }

@@ -69,11 +69,19 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    fn of(level: &LevelPass) -> Kind {
+    pub fn of(level: &LevelPass) -> Kind {
         match (level.operator_rows, level.fixed) {
             (0, 0) => Kind::Plain,
             (0, _) => Kind::Masked,
             _ => Kind::Varying,
+        }
+    }
+
+    /// Those of the finest level.
+    fn kernels(self) -> &'static [PassKernel] {
+        match self {
+            Kind::Varying => &FINEST_VARYING,
+            Kind::Plain | Kind::Masked => &FINEST,
         }
     }
 
@@ -168,10 +176,7 @@ fn place_of(kernels: impl IntoIterator<Item = PassKernel>, left: usize, known: K
 
 /// The kernels of passes over the finest level that cycles launch; `full`: whether the first cycle is a full one.
 pub(super) fn finest_kernels(kind: Kind, smoothing: &Smoothing, full: bool) -> Vec<PassKernel> {
-    let of: &[_] = match kind {
-        Kind::Varying => &FINEST_VARYING,
-        Kind::Plain | Kind::Masked => &FINEST,
-    };
+    let of = kind.kernels();
     let (pre, post) = (smoothing.pre.len(), smoothing.post.len());
     let [before, after] =
         [&smoothing.pre, &smoothing.post].map(|steps| kind.colour_known(colour_of(steps)));
@@ -188,10 +193,9 @@ pub(super) fn finest_kernels(kind: Kind, smoothing: &Smoothing, full: bool) -> V
 }
 
 /// The same of cycles from zero, as preconditioners.
-pub(super) fn preconditioning_kernels(varying: bool, smoothing: &Smoothing) -> Vec<PassKernel> {
-    let of: &[_] = if varying { &FINEST_VARYING } else { &FINEST };
+pub(super) fn preconditioning_kernels(kind: Kind, smoothing: &Smoothing) -> Vec<PassKernel> {
     launched(
-        of,
+        kind.kernels(),
         &[(smoothing.pre.len(), DOWN), (smoothing.post.len(), UP)],
     )
 }

@@ -106,12 +106,8 @@ impl GpuCycles {
         DeviceEquations::check(finest)?;
         let device = &gpu.device;
         let stream = Stream::new(device)?;
-        let kind = match (&finest.coefficients, &finest.fixed) {
-            (None, None) => Kind::Plain,
-            (None, Some(_)) => Kind::Masked,
-            (Some(_), _) => Kind::Varying,
-        };
-        let passes = finest_kernels(kind, &hierarchy.smoothing, full);
+        let equations = DeviceEquations::new(&stream, finest, right_side, first)?;
+        let passes = finest_kernels(Kind::of(&equations.arguments), &hierarchy.smoothing, full);
         let coarse_passes = coarse_kernels(&hierarchy.coarse_smoothing, full);
         let of_levels = hierarchy.levels.iter();
         let of_levels = of_levels.flat_map(|level| fitting(&coarse_passes, &level.operator.shape));
@@ -121,7 +117,6 @@ impl GpuCycles {
         let others = [RESTRICT_RIGHT_SIDE, SQUARE, small::KERNEL];
         kernels::compile_together(device, names.into_iter().chain(others).chain(sums::KERNELS));
         let levels = coarse_levels(gpu, hierarchy, &coarse_passes, &stream)?;
-        let equations = DeviceEquations::new(&stream, finest, right_side, first)?;
         let coarse = &hierarchy.levels[0].operator.shape;
         let transfer = transfer_table(&stream, &hierarchy.transfer, &finest.shape, coarse)?;
         let bands = equations.bands.clone();
@@ -254,8 +249,8 @@ impl GpuCycles {
 
     /// Loads the passes of [`cycle`](Preconditioner::cycle) in place of those of cycles.
     fn prepare_to_precondition(&mut self) -> Result<(), GpuError> {
-        let varying = self.equations.arguments.operator_rows != 0;
-        let passes = preconditioning_kernels(varying, &self.symmetric_smoothing);
+        let kind = Kind::of(&self.equations.arguments);
+        let passes = preconditioning_kernels(kind, &self.symmetric_smoothing);
         let device = self.stream.device();
         kernels::compile_together(device, passes.iter().map(|pass| pass.name));
         self.finest.load(device, &passes)

@@ -251,8 +251,10 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
                 // step to step, it changes. So this is the column that neighbours need; both where something is measured.
                 const bool all = colour < 0;
                 const bool is_first = all || ((r - 1 + colour) & 1) == 0, is_second = all || !is_first;
+                // What is measured before a step is that of all points.
+                auto measures_all = [&](int s) { return measured == s && s < steps; };
                 auto keep_step = [&](int s, int row, const pair& value) {
-                    keep(s, row, value, is_first || measured == s, is_second || measured == s);
+                    keep(s, row, value, is_first || measures_all(s), is_second || measures_all(s));
                 };
                 if (reads) {
                     ask(&rows.fields[(r + early) & 3][threadIdx.x], field_from, now + r + early);
@@ -339,9 +341,10 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
                 after_to += g.pitch;
                 if (restricts || measured == steps) {
                     // What has been relaxed last has no residual, and its places in shared memory hold zero.
-                    const bool measures = measured == steps;
-                    step(steps, 0.0, is_first || measures, is_second || measures);
-                    if (measures) measure(now + r - depth, one.residual, other.residual);
+                    step(steps, 0.0, is_first, is_second);
+                    if (measured == steps) {
+                        measure(now + r - depth, is_first ? one.residual : F(0), is_second ? other.residual : F(0));
+                    }
                     pair_of<float> found{0.f, 0.f};
                     if (at_edge) {
                         const int row = now + r - depth;
@@ -439,13 +442,15 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
         if ((restricts || measured == steps) && reaches(steps + 1, row)) {
             const int y = index_of(row);
             both(steps, row, y, 0.0, one, other);
-            if (measured == steps) measure(row, one.residual, other.residual);
             // What has been relaxed last has no residual.
             auto left = [&](const Equation& at, F residual) {
                 const bool none = colour_of_any >= 0 && has_colour(at.x + y, steps - 1);
-                return at.there && !none ? at.to_restrict(residual, y) : 0.f;
+                return none ? F(0) : residual;
             };
-            keep_residuals(row, left(first, one.residual), left(second, other.residual));
+            const F of_first = left(first, one.residual), of_second = left(second, other.residual);
+            if (measured == steps) measure(row, of_first, of_second);
+            auto to_restrict = [&](const Equation& at, F residual) { return at.there ? at.to_restrict(residual, y) : 0.f; };
+            keep_residuals(row, to_restrict(first, of_first), to_restrict(second, of_second));
         }
         // The next level's right side, where the residual's rows were complete a row ago.
         const int done = row - 1, j = done >> 1;

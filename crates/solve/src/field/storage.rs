@@ -1,6 +1,7 @@
 //! Storage of a PE's rows: private, aligned to cache lines; large ones to pages, huge pages advised.
 #![allow(unsafe_code)] // A typed view of bytes, and row pointers for the kernels.
 
+use std::cell::Cell;
 use std::io;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -187,6 +188,18 @@ impl<T: Pod> Field<T> {
         unsafe { std::slice::from_raw_parts_mut(self.row_ptr_mut(y).sub(PAD), len) }
     }
 
+    /// All rows, to be read and written side by side.
+    pub fn shared(&mut self) -> SharedRows<'_, T> {
+        let (first, stride, nx) = (self.rows.start, self.stride, self.nx);
+        let cells = Cell::from_mut(cast_slice_mut(self.memory.bytes_mut())).as_slice_of_cells();
+        SharedRows {
+            cells,
+            first,
+            stride,
+            nx,
+        }
+    }
+
     /// Makes row `to` a copy of row `from`. Panics if either is not stored.
     pub fn copy_row(&mut self, from: isize, to: isize) {
         let (from, to) = (self.offset(from), self.offset(to));
@@ -203,6 +216,25 @@ impl<T: Pod> Field<T> {
             self.rows
         );
         (y - self.rows.start) as usize * self.stride + PAD
+    }
+}
+
+/// The rows of a [`Field`], each of which one who has another may change.
+#[derive(Clone, Copy)]
+pub struct SharedRows<'a, T> {
+    cells: &'a [Cell<T>],
+    first: isize,
+    stride: usize,
+    nx: usize,
+}
+
+impl<'a, T> SharedRows<'a, T> {
+    /// As [`Field::with_padding`].
+    #[inline(always)]
+    pub fn with_padding(&self, y: isize, pad: usize) -> &'a [Cell<T>] {
+        assert!(pad <= PAD);
+        let column_0 = (y - self.first) as usize * self.stride + PAD;
+        &self.cells[column_0 - pad..column_0 + self.nx + pad]
     }
 }
 

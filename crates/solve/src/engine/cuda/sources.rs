@@ -319,13 +319,13 @@ pub const KERNELS: &[Source<'static>] = &[
     finest!("finest_plain_0", false, 0, ""),
     finest!("finest_plain_1", false, 1, ""),
     finest!("finest_plain_2", false, 2, ""),
-    finest!("finest_plain_2_2", false, 4, ", cw::as_known<cw::start_corrected, 2, true, cw::red>"),
+    finest!("finest_plain_2_2", false, 4, ", cw::as_known<cw::start_corrected, 4, true, cw::red>"),
     finest!("finest_plain_begun_2", false, 2, ", cw::as_known<cw::start_corrected, -1, true, cw::red>"),
     // Where couplings differ from place to place.
     finest!("finest_varying_0", true, 0, ""),
     finest!("finest_varying_1", true, 1, ""),
     finest!("finest_varying_2", true, 2, ""),
-    finest!("finest_varying_2_2", true, 4, ", cw::as_known<cw::start_corrected, 2, true>"),
+    finest!("finest_varying_2_2", true, 4, ", cw::as_known<cw::start_corrected, 4, true>"),
     coarse!("coarse_1", 1, ""),
     coarse!("coarse_2", 2, ""),
     // Two relaxations from zero, and down; the correction, and two; the correction alone, two, and down.
@@ -349,7 +349,7 @@ pub const KERNELS: &[Source<'static>] = &[
     // Two relaxations from zero, and down; the correction, and two; two that measure what they find, and down.
     box_pass!("box_down_2", 10 + 2, 2, true, ", cw::as_known<cw::start_zero, -1, true>"),
     box_pass!("box_up_2", 12 + 0, 2, false, ", cw::as_known<cw::start_corrected, -1, false>"),
-    box_pass!("box_between_2", 10 + 2, 2, true, ", cw::as_known<cw::start_field, 0, true>"),
+    box_pass!("box_between_2", 10 + 2, 2, true, ", cw::as_known<cw::start_field, 2, true>"),
     file!(
         LEVEL_HEADERS, "multigrid/box_levels.cu",
         "box_restrict_right_side": BOX_THREADS, "box_square": BOX_THREADS, "box_solve_coarsest": 32

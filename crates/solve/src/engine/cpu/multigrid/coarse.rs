@@ -11,7 +11,6 @@ use super::operator_rows::{
 use super::row_table::RowTable;
 use super::rows::{Ahead, Around, NinePoint, from_zero, nine_point};
 use super::shape::{HALO, Shape};
-use super::smoothing::{Colour, Step};
 use super::wavefront::{Kept, Relaxation};
 use crate::element::Real;
 use crate::element::simd::{Isa, Work, on_unit};
@@ -261,9 +260,8 @@ fn wrap_ends<T: Real>(shape: &Shape, row: &mut [T]) {
 
 impl<T: Real> Relaxation<T> for WithRightSide<'_, T> {
     #[inline(always)]
-    fn relax(&self, y: isize, around: Around<'_, T>, step: Step<T>, out: &mut [T]) {
-        debug_assert!(step.colour.is_none(), "corners couple points of a colour");
-        self.apply::<true>(y, around, step.omega, out);
+    fn relax(&self, y: isize, around: Around<'_, T>, omega: T, out: &mut [T]) {
+        self.apply::<true>(y, around, omega, out);
     }
 
     #[inline(always)]
@@ -275,24 +273,7 @@ impl<T: Real> Relaxation<T> for WithRightSide<'_, T> {
     }
 
     #[inline(always)]
-    fn relax_and_residual(
-        &self,
-        y: isize,
-        around: Around<'_, T>,
-        step: Step<T>,
-        out: &mut [T],
-        residual: &mut [T],
-    ) {
-        self.relax(y, around, step, out);
-        let asked = Around {
-            ahead: Ahead::default(),
-            ..around
-        };
-        self.apply::<false>(y, asked, T::ZERO, residual);
-    }
-
-    #[inline(always)]
-    fn residual(&self, y: isize, around: Around<'_, T>, _: Option<Colour>, out: &mut [T]) {
+    fn residual(&self, y: isize, around: Around<'_, T>, out: &mut [T]) {
         self.apply::<false>(y, around, T::ZERO, out);
     }
 

@@ -1,13 +1,13 @@
 //! Cycles through the levels.
 //!
-//! Between two corrections by the coarser level, the finest one is passed through once: corrected, relaxed, measured,
-//! relaxed again for the next cycle, and its residual restricted. So a cycle reads and writes the field once. What a
+//! Between two corrections by the coarser level, the finest one is passed through once: corrected, relaxed,//! relaxed again for the next cycle, and its residual restricted. So a cycle reads and writes the field once. What a
 //! cycle is measured by is the field between the two relaxations; the field that is left has been relaxed further.
 
 use super::coarse::Coarse;
 use super::galerkin::{WEIGHT_MARGIN, computed_rows};
 use super::hierarchy::Hierarchy;
 use super::hooks::{DownCoarse, FromCoarser, OnFinest, Prolongation, Restriction, UpCoarse};
+use super::red_black::RedBlackPass;
 use super::smoothing::{Colour, Smoothing, Step};
 use super::sums::LeafSums;
 use super::wavefront::{Pass, Start};
@@ -35,31 +35,24 @@ impl<T: Real> Hierarchy<T> {
         exponent: i32,
         sum: &mut LeafSums,
     ) -> Result<(), PeError> {
-        let steps = if full {
-            Vec::new()
-        } else {
-            self.smoothing.pre.clone()
-        };
         let plan = Plan {
             start: Start::Field,
-            steps: &steps,
+            steps: &[],
             solved: None,
-            measured: 0,
             margin: TO_RESTRICT,
             exponent,
         };
-        self.on_finest::<true, true>(rows, u, right_side, &plan, Some(sum))?;
+        self.on_finest::<true>(rows, u, right_side, &plan, Some(sum))?;
         if full {
             self.solve_coarse(rows)?;
-            let steps = self.smoothing.pre.clone();
-            let plan = Plan {
-                start: Start::Corrected,
-                steps: &steps,
-                ..plan
-            };
-            self.on_finest::<false, true>(rows, u, right_side, &plan, None)?;
         }
-        Ok(())
+        let steps = self.smoothing.pre.clone();
+        let plan = Plan {
+            start: if full { Start::Corrected } else { Start::Field },
+            steps: &steps,
+            ..plan
+        };
+        self.on_finest::<true>(rows, u, right_side, &plan, None)
     }
 
     /// Does over what the last call has restricted, of a field that it has left: [`go_on`](Self::go_on) goes on from there.
@@ -76,11 +69,10 @@ impl<T: Real> Hierarchy<T> {
             start: Start::Field,
             steps: &[],
             solved: self.smoothing.solved_before().filter(|_| left_by_cycles),
-            measured: 0,
             margin: TO_RESTRICT,
             exponent,
         };
-        self.on_finest::<false, true>(rows, u, right_side, &plan, None)
+        self.on_finest::<true>(rows, u, right_side, &plan, None)
     }
 
     /// Ends a cycle and begins the next one. Else as [`begin`](Self::begin). Collective.
@@ -98,11 +90,10 @@ impl<T: Real> Hierarchy<T> {
             start: Start::Corrected,
             steps: &[&post[..], &pre[..]].concat(),
             solved: None,
-            measured: post.len(),
             margin: TO_RESTRICT,
             exponent,
         };
-        self.on_finest::<true, true>(rows, u, right_side, &plan, Some(sum))
+        self.on_finest::<true>(rows, u, right_side, &plan, Some(sum))
     }
 
     /// Makes `u` what one cycle from zero gives, the same linear, symmetric and definite function of b each time but for
@@ -119,11 +110,10 @@ impl<T: Real> Hierarchy<T> {
             start: Start::Zero,
             steps: &pre,
             solved: None,
-            measured: 0,
             margin: TO_RESTRICT.max(post.len()),
             exponent,
         };
-        self.on_finest::<false, true>(rows, u, Some(right_side), &down, None)?;
+        self.on_finest::<true>(rows, u, Some(right_side), &down, None)?;
         self.cycle_below(rows, 0, Start::Zero)?;
         let up = Plan {
             start: Start::Corrected,
@@ -131,11 +121,11 @@ impl<T: Real> Hierarchy<T> {
             margin: 0,
             ..down
         };
-        self.on_finest::<false, false>(rows, u, Some(right_side), &up, None)
+        self.on_finest::<false>(rows, u, Some(right_side), &up, None)
     }
 
     /// A pass over the finest level.
-    fn on_finest<const MEASURE: bool, const RESTRICT: bool>(
+    fn on_finest<const RESTRICT: bool>(
         &mut self,
         rows: &mut LevelRows<'_>,
         u: &mut Field<f64>,
@@ -146,12 +136,15 @@ impl<T: Real> Hierarchy<T> {
         let top = &mut self.top;
         let finest = &top.equations;
         let shape = &finest.shape;
+        let solved = plan.steps.last().map_or(plan.solved, |last| last.colour);
         // Who only ends a cycle has left enough rows when he began it.
         if plan.start != Start::Zero && RESTRICT {
             let depth = plan.margin + plan.steps.len();
             rows.halo(shape, u, depth)?;
-            for y in shape.rows(depth) {
-                finest.beyond(u.with_padding_mut(y, 1));
+            if solved.is_none() {
+                for y in shape.rows(depth) {
+                    finest.beyond(u.with_padding_mut(y, 1));
+                }
             }
         }
         let scale = power_of_two(self.exponent);
@@ -166,17 +159,36 @@ impl<T: Real> Hierarchy<T> {
             },
             scale,
         ));
-        let mut hooks = OnFinest::<T, MEASURE, RESTRICT> {
+        let restriction = Restriction {
+            fine: shape,
+            transfer,
+            computed: computed_rows(shape, &level.operator.shape),
+            residuals: &mut self.spare.residuals,
+            right_side: &mut level.right_side,
+        };
+        let scale = power_of_two(-plan.exponent);
+        if let Some(solved) = solved {
+            let work = RedBlackPass {
+                finest,
+                right_side,
+                u,
+                prolongation,
+                steps: plan.steps,
+                solved,
+                sum,
+                margin: plan.margin,
+                restriction,
+                scale,
+                ring: top.halves.shared(),
+            };
+            on_unit(top.isa, work);
+            return Ok(());
+        }
+        let mut hooks = OnFinest::<T, RESTRICT> {
             finest,
             prolongation,
-            restriction: Restriction {
-                fine: shape,
-                transfer,
-                computed: computed_rows(shape, &level.operator.shape),
-                residuals: &mut self.spare.residuals,
-                right_side: &mut level.right_side,
-            },
-            scale: power_of_two(-plan.exponent),
+            restriction,
+            scale,
             sum,
         };
         let operator = finest.with(right_side);
@@ -187,9 +199,7 @@ impl<T: Real> Hierarchy<T> {
                 operator: &operator,
                 u,
                 start: plan.start,
-                steps: plan.steps,
-                solved: plan.solved,
-                measured: plan.measured,
+                steps: &Smoothing::omegas(plan.steps),
                 margin: plan.margin,
                 kept: &mut top.kept,
                 hooks: &mut hooks,
@@ -255,8 +265,8 @@ impl<T: Real> Hierarchy<T> {
         let smoothing = &self.coarse_smoothing;
         let margin = smoothing.margin_down();
         let (pre, post) = (
-            Smoothing::in_type::<T>(&smoothing.pre),
-            Smoothing::in_type::<T>(&smoothing.post),
+            Smoothing::omegas::<T>(&smoothing.pre),
+            Smoothing::omegas::<T>(&smoothing.post),
         );
         let count = self.levels.len();
         for at in first..count {
@@ -277,7 +287,7 @@ impl<T: Real> Hierarchy<T> {
                 right_side: &mut next.right_side,
             });
             let (operator, u) = (&level.operator.with(&level.right_side), &mut level.u);
-            let (steps, measured, kept) = (&pre[..], 0, &mut level.kept);
+            let (steps, kept) = (&pre[..], &mut level.kept);
             if start == Start::Zero {
                 let hooks = &mut down;
                 on_unit(
@@ -288,8 +298,6 @@ impl<T: Real> Hierarchy<T> {
                         u,
                         start,
                         steps,
-                        solved: None,
-                        measured,
                         margin,
                         kept,
                         hooks,
@@ -315,8 +323,6 @@ impl<T: Real> Hierarchy<T> {
                     u,
                     start,
                     steps,
-                    solved: None,
-                    measured,
                     margin,
                     kept,
                     hooks,
@@ -347,8 +353,6 @@ impl<T: Real> Hierarchy<T> {
                     u: &mut level.u,
                     start: Start::Corrected,
                     steps: &post,
-                    solved: None,
-                    measured: 0,
                     margin: 0,
                     kept: &mut level.kept,
                     hooks: &mut up,
@@ -383,7 +387,6 @@ struct Plan<'a> {
     start: Start,
     steps: &'a [Step],
     solved: Option<Colour>,
-    measured: usize,
     margin: usize,
     /// See [`Hierarchy::begin`].
     exponent: i32,

@@ -9,11 +9,9 @@ use std::io;
 use super::coefficients::Coefficients;
 use super::operator_rows::{EAST, EXCESS, OperatorRow, OperatorRows, SOUTH};
 use super::rows::{
-    Ahead, Around, EverySecond, Half, Relaxed, Residual, Wanted, five_point, five_varying_points,
-    hold,
+    Ahead, Around, Relaxed, Residual, Wanted, five_point, five_varying_points, hold,
 };
 use super::shape::Shape;
-use super::smoothing::{Colour, Step};
 use super::sums::LeafSums;
 use super::wavefront::Relaxation;
 use crate::element::Real;
@@ -52,7 +50,7 @@ impl Finest {
     }
 
     /// Whether row `y` is a fixed side.
-    fn row_is_fixed(&self, y: isize) -> bool {
+    pub fn row_is_fixed(&self, y: isize) -> bool {
         let last = self.shape.y.len as isize - 1;
         (y == 0 && self.ends[1][0] == End::Fixed) || (y == last && self.ends[1][1] == End::Fixed)
     }
@@ -63,7 +61,7 @@ impl Finest {
     }
 
     /// The part of a cell's square that lies in the grid across `axis`: a half on mirrors.
-    fn part(&self, axis: usize, at: isize) -> f64 {
+    pub fn part(&self, axis: usize, at: isize) -> f64 {
         let len = [self.shape.x.len, self.shape.y.len][axis] as isize;
         let [first, last] = self.ends[axis];
         if (at == 0 && first == End::Mirror) || (at == len - 1 && last == End::Mirror) {
@@ -199,14 +197,6 @@ impl Finest {
     /// The part of the square of a cell that lies in the grid.
     pub fn part_of(&self, x: usize, y: isize) -> f64 {
         self.part(0, x as isize) * self.part(1, y)
-    }
-
-    /// The columns of row `y` that have a colour. Beyond an end that wraps around the row's number in the grid counts: all
-    /// PEs have to agree.
-    #[inline(always)]
-    fn columns_of(&self, y: isize, colour: Colour) -> EverySecond<'static> {
-        let row = y.rem_euclid(self.shape.y.len as isize) as usize;
-        EverySecond::of(colour.has_odd_columns(row))
     }
 
     fn mask(&self, y: isize) -> Option<&[u8]> {
@@ -345,45 +335,13 @@ pub(crate) struct WithRightSide<'a> {
 }
 
 impl WithRightSide<'_> {
-    /// Relaxes row `y`, which is not a fixed side, where the step does.
-    #[inline(always)]
-    fn relax_some(
-        &self,
-        y: isize,
-        around: Around<'_, f64>,
-        step: Step,
-        out: &mut [f64],
-        wanted: impl Wanted,
-    ) {
-        let here = around.here;
-        let Step { omega, colour } = step;
-        debug_assert!(colour.is_none() || omega == 1.0, "equations are solved");
-        match colour {
-            None => self.apply::<false>(y, around, omega, (Relaxed(inner(out)), wanted)),
-            Some(colour) => {
-                let relaxed = Half(self.finest.columns_of(y, colour), Relaxed(inner(out)));
-                self.apply::<true>(y, around, omega, (relaxed, wanted));
-            }
-        }
-        self.complete(here, out);
-    }
-
     /// Computes row `y`, which is not a fixed side.
     #[inline(always)]
-    fn apply<const ONE_COLOUR: bool>(
-        &self,
-        y: isize,
-        around: Around<'_, f64>,
-        omega: f64,
-        wanted: impl Wanted,
-    ) {
+    fn apply(&self, y: isize, around: Around<'_, f64>, omega: f64, wanted: impl Wanted) {
         let finest = self.finest;
         let (right_side, mask) = (self.right_side.map(|field| field.row(y)), finest.mask(y));
         match &finest.coefficients {
-            None => {
-                let step = finest.inverse() * omega;
-                five_point::<ONE_COLOUR>(around, right_side, mask, step, wanted);
-            }
+            None => five_point(around, right_side, mask, finest.inverse() * omega, wanted),
             Some(of) => five_varying_points(of.row(y), around, right_side, mask, omega, wanted),
         }
     }
@@ -413,30 +371,14 @@ fn inner(row: &mut [f64]) -> &mut [f64] {
 
 impl Relaxation<f64> for WithRightSide<'_> {
     #[inline(always)]
-    fn relax(&self, y: isize, around: Around<'_, f64>, step: Step, out: &mut [f64]) {
+    fn relax(&self, y: isize, around: Around<'_, f64>, omega: f64, out: &mut [f64]) {
+        let here = around.here;
         if self.finest.row_is_fixed(y) {
-            out.copy_from_slice(around.here);
+            out.copy_from_slice(here);
             return;
         }
-        self.relax_some(y, around, step, out, ());
-    }
-
-    #[inline(always)]
-    fn relax_and_residual(
-        &self,
-        y: isize,
-        around: Around<'_, f64>,
-        step: Step,
-        out: &mut [f64],
-        residual: &mut [f64],
-    ) {
-        if self.finest.row_is_fixed(y) {
-            out.copy_from_slice(around.here);
-            residual.fill(0.0);
-            return;
-        }
-        self.relax_some(y, around, step, out, Residual(inner(residual)));
-        self.complete_residual(residual);
+        self.apply(y, around, omega, Relaxed(inner(out)));
+        self.complete(here, out);
     }
 
     #[inline(always)]
@@ -460,17 +402,12 @@ impl Relaxation<f64> for WithRightSide<'_> {
     }
 
     #[inline(always)]
-    fn residual(&self, y: isize, around: Around<'_, f64>, solved: Option<Colour>, out: &mut [f64]) {
+    fn residual(&self, y: isize, around: Around<'_, f64>, out: &mut [f64]) {
         if self.finest.row_is_fixed(y) {
             out.fill(0.0);
             return;
         }
-        match solved.map(|colour| self.finest.columns_of(y, colour)) {
-            None => self.apply::<false>(y, around, 0.0, Residual(inner(out))),
-            Some(solved) => {
-                self.apply::<false>(y, around, 0.0, Half(solved.others(), Residual(inner(out))));
-            }
-        }
+        self.apply(y, around, 0.0, Residual(inner(out)));
         self.complete_residual(out);
     }
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::finest::{Finest, WithRightSide};
 use super::hooks::{Keep, KeepProduct, Measure};
+use super::red_black::HalfRows;
 use super::rows::{Ahead, Around};
 use super::sums::LeafSums;
 use super::wavefront::{Hooks, Kept, Pass, Relaxation, Start};
@@ -19,6 +20,7 @@ pub(crate) struct FinestLevel {
     pub equations: Finest,
     pub(super) isa: Isa,
     pub(super) kept: Kept<f64>,
+    pub(super) halves: HalfRows,
 }
 
 impl FinestLevel {
@@ -27,6 +29,7 @@ impl FinestLevel {
         Ok(FinestLevel {
             isa: Isa::widest(),
             kept: Kept::new(equations.shape.x.len, steps)?,
+            halves: HalfRows::new(equations.shape.x.len, steps)?,
             equations,
         })
     }
@@ -81,8 +84,6 @@ impl FinestLevel {
                 u,
                 start: Start::Field,
                 steps: &[],
-                solved: None,
-                measured: 0,
                 margin: 1,
                 kept: &mut self.kept,
                 hooks: &mut hooks(equations),
@@ -263,7 +264,7 @@ impl Work for ChebyshevStep<'_> {
                 here: self.u.with_padding(y, 1),
                 down: self.u.with_padding(down, 1),
             };
-            self.operator.residual(y, around, None, self.residual);
+            self.operator.residual(y, around, self.residual);
             let (here, residual) = (&around.here[1..=nx], &self.residual[1..=nx]);
             let [of_residual, of_field] = &mut *self.sums;
             of_residual.add_row(y, nx, |x| residual[x] * residual[x]);

@@ -6,7 +6,7 @@ use super::coarse::Operator;
 use super::finest::Finest;
 use super::galerkin::Transfer;
 use super::interpolation::{AMID, BELOW, RIGHT};
-use super::rows::{Ahead, Around, Weights, prolong_between, prolong_on, restrict};
+use super::rows::{Ahead, Around, Weights, prolong_between, prolong_on, restrict, restrict_halves};
 use super::shape::Shape;
 use super::sums::LeafSums;
 use super::wavefront::Hooks;
@@ -56,25 +56,52 @@ impl<T: Real> Restriction<'_, T> {
     /// Makes the coarse row that row `y` completes.
     #[inline(always)]
     pub fn took(&mut self, y: isize) {
-        let (j, between) = self.fine.y.coarse_of(y);
-        if (!between && self.fine.y.has_between(j)) || !self.computed.contains(&j) {
-            return;
+        if let Some(j) = self.completed_by(y) {
+            let (above, here) = (weights(self.transfer, j - 1), weights(self.transfer, j));
+            let around = around(self.fine, self.residuals, j);
+            restrict(&above, &here, around, self.right_side.row_mut(j));
         }
-        let centre = self.fine.y.fine_of(j);
-        let len = self.fine.x.len + 2;
-        // Where there is no row between, its weights are zero.
-        let row = |there: bool, y: isize| {
-            let y = if there { y } else { centre };
-            &self.residuals.with_padding(y.rem_euclid(4), 1)[..len]
-        };
-        let around = Around {
-            ahead: Ahead::default(),
-            up: row(self.fine.y.has_between(j - 1), centre - 1),
-            here: row(true, centre),
-            down: row(between, centre + 1),
-        };
-        let (above, here) = (weights(self.transfer, j - 1), weights(self.transfer, j));
-        restrict(&above, &here, around, self.right_side.row_mut(j));
+    }
+
+    /// As [`took`](Self::took), of rows with every second column, where the others are 0.
+    #[inline(always)]
+    pub fn took_halves(&mut self, y: isize, coarse_columns: bool) {
+        if let Some(j) = self.completed_by(y) {
+            let (above, here) = (weights(self.transfer, j - 1), weights(self.transfer, j));
+            let around = around(self.fine, self.residuals, j);
+            let out = self.right_side.row_mut(j);
+            if coarse_columns {
+                restrict_halves::<T, true>(&above, &here, around, out);
+            } else {
+                restrict_halves::<T, false>(&above, &here, around, out);
+            }
+        }
+    }
+
+    /// The coarse row that is computed when row `y` is there.
+    #[inline(always)]
+    fn completed_by(&self, y: isize) -> Option<isize> {
+        let (j, between) = self.fine.y.coarse_of(y);
+        let waits = !between && self.fine.y.has_between(j);
+        (!waits && self.computed.contains(&j)).then_some(j)
+    }
+}
+
+/// The rows that coarse row `j` takes.
+#[inline(always)]
+fn around<'a, T: Real>(fine: &Shape, residuals: &'a Field<T>, j: isize) -> Around<'a, T> {
+    let centre = fine.y.fine_of(j);
+    let len = fine.x.len + 2;
+    // Where there is no row between, its weights are zero.
+    let [above, below] = [fine.y.has_between(j - 1), fine.y.has_between(j)];
+    let (up, down) = (centre - isize::from(above), centre + isize::from(below));
+    let [up, here, down] =
+        [up, centre, down].map(|y| &residuals.with_padding(y.rem_euclid(4), 1)[..len]);
+    Around {
+        ahead: Ahead::default(),
+        up,
+        here,
+        down,
     }
 }
 
@@ -104,22 +131,19 @@ impl<T: Real> Prolongation<'_, T> {
 }
 
 /// What a pass over the finest level does besides relaxing.
-pub(super) struct OnFinest<'a, T, const MEASURE: bool, const RESTRICT: bool> {
+pub(super) struct OnFinest<'a, T, const RESTRICT: bool> {
     pub finest: &'a Finest,
     /// None where nothing is corrected; else with what corrections are multiplied.
     pub prolongation: Option<(Prolongation<'a, T>, f64)>,
     /// Where residuals go, and with what they are multiplied.
     pub restriction: Restriction<'a, T>,
     pub scale: f64,
-    /// Gets the squares of the residual that is measured.
+    /// Gets the squares of the residual.
     pub sum: Option<&'a mut LeafSums>,
 }
 
-impl<T: Real, const MEASURE: bool, const RESTRICT: bool> Hooks<f64>
-    for OnFinest<'_, T, MEASURE, RESTRICT>
-{
+impl<T: Real, const RESTRICT: bool> Hooks<f64> for OnFinest<'_, T, RESTRICT> {
     const RESIDUAL: bool = RESTRICT;
-    const MEASURES: bool = MEASURE;
     #[inline(always)]
     fn correct(&mut self, y: isize, row: &mut [f64]) {
         if let Some((prolongation, scale)) = &mut self.prolongation {
@@ -127,15 +151,12 @@ impl<T: Real, const MEASURE: bool, const RESTRICT: bool> Hooks<f64>
         }
     }
     #[inline(always)]
-    fn measure(&mut self, y: isize, residual: &[f64]) {
-        let nx = residual.len() - 2;
-        let residual = &residual[1..=nx];
+    fn residual(&mut self, y: isize, residual: &mut [f64], _: &[f64]) {
         if let Some(sum) = &mut self.sum {
+            let nx = residual.len() - 2;
+            let residual = &residual[1..=nx];
             sum.add_row(y, nx, |x| residual[x] * residual[x]);
         }
-    }
-    #[inline(always)]
-    fn residual(&mut self, y: isize, residual: &mut [f64], _: &[f64]) {
         self.finest.symmetric(y, residual);
         for (out, &value) in self.restriction.row(y).iter_mut().zip(&*residual) {
             *out = T::from_f64(value * self.scale);

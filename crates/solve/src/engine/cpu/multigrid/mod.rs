@@ -15,6 +15,7 @@ mod hooks;
 mod interpolation;
 mod neighbours;
 pub(crate) mod operator_rows;
+mod red_black;
 pub(crate) mod row_table;
 mod rows;
 pub(crate) mod shape;

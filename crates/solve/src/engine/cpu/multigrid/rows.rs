@@ -86,6 +86,13 @@ impl Lines {
 /// many there are, and makes vectors of all.
 const CHUNK: usize = 128;
 
+/// How many parts a row of `n` columns has: a remainder belongs to the last one. Rows often are a column longer than a
+/// power of two.
+#[inline(always)]
+fn chunks(n: usize) -> usize {
+    (n / CHUNK).max(1)
+}
+
 impl Ahead {
     /// As these rows, and a mask.
     pub fn of<T>(rows: [Option<&[T]>; 2], mask: Option<&[u8]>) -> Self {
@@ -106,13 +113,13 @@ impl Ahead {
 
     /// How many lines of each are asked for in each of `chunks`.
     #[inline(always)]
-    fn at_a_time(self, chunks: usize) -> [usize; 3] {
+    pub fn at_a_time(self, chunks: usize) -> [usize; 3] {
         self.0.map(|lines| lines.count.div_ceil(chunks.max(1)))
     }
 
     /// Asks for those of chunk `k`.
     #[inline(always)]
-    fn ask(self, k: usize, at_a_time: [usize; 3]) {
+    pub fn ask(self, k: usize, at_a_time: [usize; 3]) {
         for (Lines { from, count }, each) in self.0.into_iter().zip(at_a_time) {
             for line in (k * each).min(count)..((k + 1) * each).min(count) {
                 prefetch_to_second_level(from + LINE * line);
@@ -138,12 +145,13 @@ pub(super) fn nine_point<T: Real, const RELAX: bool>(
     out: &mut [T],
 ) {
     let n = out.len();
-    let chunks = n.div_ceil(CHUNK);
+    let chunks = chunks(n);
     let at_a_time = around.ahead.at_a_time(chunks);
     for k in 0..chunks {
         around.ahead.ask(k, at_a_time);
-        let (start, left) = (k * CHUNK, n - k * CHUNK);
-        if left >= CHUNK {
+        let start = k * CHUNK;
+        let left = if k + 1 < chunks { CHUNK } else { n - start };
+        if left == CHUNK {
             nine_point_part::<T, RELAX>(operator, around, right_side, omega, out, start, CHUNK);
         } else {
             nine_point_part::<T, RELAX>(operator, around, right_side, omega, out, start, left);
@@ -248,13 +256,13 @@ trait Equation: Copy {
     fn relaxed(&self, x: usize, here: f64, beside: [f64; 4], right_side: f64) -> f64;
 }
 
-/// 4u − (the four neighbours) = b. `ONE_COLOUR`: relaxations solve it, `step` being a quarter.
+/// 4u − (the four neighbours) = b.
 #[derive(Clone, Copy)]
-struct Same<const ONE_COLOUR: bool> {
+struct Same {
     step: f64,
 }
 
-impl<const ONE_COLOUR: bool> Equation for Same<ONE_COLOUR> {
+impl Equation for Same {
     #[inline(always)]
     fn columns(self, _: usize, _: usize) -> Self {
         self
@@ -271,11 +279,6 @@ impl<const ONE_COLOUR: bool> Equation for Same<ONE_COLOUR> {
     }
     #[inline(always)]
     fn relaxed(&self, x: usize, here: f64, beside: [f64; 4], right_side: f64) -> f64 {
-        if ONE_COLOUR {
-            // On GPUs the row to the south is the newest, which is waited for.
-            let [east, west, south, north] = beside;
-            return self.step * (((right_side + (east + west)) + north) + south);
-        }
         here + self.step * self.residual(x, here, beside, right_side)
     }
 }
@@ -330,17 +333,15 @@ impl<'a> Equation for Varying<'a> {
 
 /// As [`nine_point`], for 4u − (the four neighbours) = b, without the cells whose byte in `fixed` is not 0: they keep
 /// their value, and their residual is 0. `step` is ω over the diagonal.
-/// `ONE_COLOUR`: relaxations solve for points of one colour; ω is 1.
 #[inline(always)]
-pub(super) fn five_point<const ONE_COLOUR: bool>(
+pub(super) fn five_point(
     around: Around<'_, f64>,
     right_side: Option<&[f64]>,
     fixed: Option<&[u8]>,
     step: f64,
     wanted: impl Wanted,
 ) {
-    let equation = Same::<ONE_COLOUR> { step };
-    five_point_of(equation, around, right_side, fixed, wanted);
+    five_point_of(Same { step }, around, right_side, fixed, wanted);
 }
 
 /// As [`five_point`], with couplings that differ from place to place.
@@ -365,12 +366,13 @@ fn five_point_of(
     mut wanted: impl Wanted,
 ) {
     let n = around.here.len() - 2;
-    let chunks = n.div_ceil(CHUNK);
+    let chunks = chunks(n);
     let at_a_time = around.ahead.at_a_time(chunks);
     for k in 0..chunks {
         around.ahead.ask(k, at_a_time);
-        let (start, left) = (k * CHUNK, n - k * CHUNK);
-        if left >= CHUNK {
+        let start = k * CHUNK;
+        let left = if k + 1 < chunks { CHUNK } else { n - start };
+        if left == CHUNK {
             five_point_part(
                 equation,
                 around,
@@ -464,75 +466,6 @@ impl Wanted for Relaxed<'_> {
     }
 }
 
-/// Every second column of a row.
-#[derive(Clone, Copy)]
-pub(super) struct EverySecond<'a> {
-    /// No bits of these columns, all of the others.
-    others: &'a [u64],
-}
-
-/// [`EverySecond::others`] where even columns are meant, and from the second on where odd ones are.
-static OTHERS: [u64; CHUNK + 2] = {
-    let mut others = [0; CHUNK + 2];
-    let mut x = 1;
-    while x < others.len() {
-        others[x] = u64::MAX;
-        x += 2;
-    }
-    others
-};
-// Parts of a row begin with even columns.
-const _: () = assert!(CHUNK.is_multiple_of(2));
-
-impl EverySecond<'static> {
-    /// The odd columns, or the even ones.
-    pub fn of(odd: bool) -> Self {
-        let others = &OTHERS[usize::from(odd)..][..CHUNK];
-        Self { others }
-    }
-    /// The others.
-    pub fn others(self) -> Self {
-        Self::of(self.others[0] == 0)
-    }
-}
-
-/// What is wanted of some columns: as if the others were fixed.
-pub(super) struct Half<'a, W>(pub EverySecond<'a>, pub W);
-
-impl<W: Wanted> Wanted for Half<'_, W> {
-    type Part<'p>
-        = Half<'p, W::Part<'p>>
-    where
-        Self: 'p;
-    #[inline(always)]
-    fn columns(&mut self, start: usize, n: usize) -> Self::Part<'_> {
-        let others = &self.0.others[..n];
-        Half(EverySecond { others }, self.1.columns(start, n))
-    }
-    #[inline(always)]
-    fn fits(&self, n: usize) -> bool {
-        self.0.others.len() == n && self.1.fits(n)
-    }
-    #[inline(always)]
-    fn take(&mut self, x: usize, residual: f64, before: f64, after: f64, keep: u64) {
-        self.1
-            .take(x, residual, before, after, keep | self.0.others[x]);
-    }
-}
-
-/// Nothing.
-impl Wanted for () {
-    type Part<'p> = ();
-    #[inline(always)]
-    fn columns(&mut self, _: usize, _: usize) -> Self::Part<'_> {}
-    #[inline(always)]
-    fn fits(&self, _: usize) -> bool {
-        true
-    }
-    #[inline(always)]
-    fn take(&mut self, _: usize, _: f64, _: f64, _: f64, _: u64) {}
-}
-
 impl Wanted for Residual<'_> {
     type Part<'p>
         = Residual<'p>
@@ -549,26 +482,6 @@ impl Wanted for Residual<'_> {
     #[inline(always)]
     fn take(&mut self, x: usize, residual: f64, _: f64, _: f64, keep: u64) {
         self.0[x] = choose(keep, 0.0, residual);
-    }
-}
-
-impl<A: Wanted, B: Wanted> Wanted for (A, B) {
-    type Part<'p>
-        = (A::Part<'p>, B::Part<'p>)
-    where
-        Self: 'p;
-    #[inline(always)]
-    fn columns(&mut self, start: usize, n: usize) -> Self::Part<'_> {
-        (self.0.columns(start, n), self.1.columns(start, n))
-    }
-    #[inline(always)]
-    fn fits(&self, n: usize) -> bool {
-        self.0.fits(n) && self.1.fits(n)
-    }
-    #[inline(always)]
-    fn take(&mut self, x: usize, residual: f64, before: f64, after: f64, keep: u64) {
-        self.0.take(x, residual, before, after, keep);
-        self.1.take(x, residual, before, after, keep);
     }
 }
 
@@ -651,6 +564,51 @@ pub(super) fn restrict<T: Real>(
         let over = north[i] * up[2 * i + 1] + (nw[i] * up[2 * i] + ne[i] * up[2 * i + 2]);
         let under = south[i] * down[2 * i + 1] + (sw[i] * down[2 * i] + se[i] * down[2 * i + 2]);
         out[i] = middle + (over + under);
+    }
+}
+
+/// [`restrict`], where every second point is 0 and the others lie side by side, columns from −1 or −2 on. `COARSE_COLUMNS`:
+/// those of the row in the middle are coarse points, and those of the rows beside it are between two; else the other way
+/// round.
+///
+/// Products with 0 are left out: they are 0, and sums that are 0 do not tell its sign.
+#[inline(always)]
+pub(super) fn restrict_halves<T: Real, const COARSE_COLUMNS: bool>(
+    above: &Weights<'_, T>,
+    here: &Weights<'_, T>,
+    fine: Around<'_, T>,
+    out: &mut [T],
+) {
+    let n = out.len();
+    let (up, mid, down) = (&fine.up[..n + 1], &fine.here[..n + 1], &fine.down[..n + 1]);
+    if COARSE_COLUMNS {
+        let (up_west, up_east) = (&up[..n], &up[1..]);
+        let (mid, down_west, down_east) = (&mid[1..], &down[..n], &down[1..]);
+        let [nw, _, _] = triple(above.amid[3]);
+        let [_, ne, _] = triple(above.amid[2]);
+        let [sw, _, _] = triple(here.amid[1]);
+        let [_, se, _] = triple(here.amid[0]);
+        for row in [nw, ne, sw, se] {
+            assert_eq!(row.len(), n);
+        }
+        for i in 0..n {
+            let over = nw[i] * up_west[i] + ne[i] * up_east[i];
+            let under = sw[i] * down_west[i] + se[i] * down_east[i];
+            out[i] = (mid[i] + T::ZERO) + (over + under);
+        }
+    } else {
+        let (up, mid_west, mid_east, down) = (&up[1..], &mid[..n], &mid[1..], &down[1..]);
+        let [w0, _, _] = triple(here.right[1]);
+        let [_, w1, _] = triple(here.right[0]);
+        let [_, north, _] = triple(above.below[1]);
+        let [_, south, _] = triple(here.below[0]);
+        for row in [w0, w1, north, south] {
+            assert_eq!(row.len(), n);
+        }
+        for i in 0..n {
+            let middle = w0[i] * mid_west[i] + w1[i] * mid_east[i];
+            out[i] = (middle + T::ZERO) + (north[i] * up[i] + south[i] * down[i]);
+        }
     }
 }
 

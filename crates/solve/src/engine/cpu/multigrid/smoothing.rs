@@ -28,14 +28,14 @@ impl Colour {
 
 /// A relaxation: u + ω D⁻¹ (b − Au).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Step<T = f64> {
-    pub omega: T,
+pub(crate) struct Step {
+    pub omega: f64,
     /// Of these points alone; none: of all.
     pub colour: Option<Colour>,
 }
 
-impl<T> Step<T> {
-    pub fn of_all(omega: T) -> Step<T> {
+impl Step {
+    pub fn of_all(omega: f64) -> Step {
         let colour = None;
         Step { omega, colour }
     }
@@ -119,12 +119,10 @@ impl Smoothing {
         self.post.len().max(2)
     }
 
-    pub(super) fn in_type<T: Real>(steps: &[Step]) -> Vec<Step<T>> {
-        let step = |step: &Step| Step {
-            omega: T::from_f64(step.omega),
-            colour: step.colour,
-        };
-        steps.iter().map(step).collect()
+    /// The ω of steps that relax all points.
+    pub(super) fn omegas<T: Real>(steps: &[Step]) -> Vec<T> {
+        debug_assert!(steps.iter().all(|step| step.colour.is_none()));
+        steps.iter().map(|step| T::from_f64(step.omega)).collect()
     }
 }
 

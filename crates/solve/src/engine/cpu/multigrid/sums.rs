@@ -40,9 +40,47 @@ impl LeafSums {
                 *lane += term(at);
             }
         }
-        if (y + self.first + 1) % ROWS as isize == 0 || y + 1 == self.rows.end {
+        if self.ends_leaves(y) {
             for lanes in &mut self.lanes {
                 self.total.add(combine_lanes(lanes));
+                *lanes = empty_lanes();
+            }
+        }
+    }
+
+    fn ends_leaves(&self, y: isize) -> bool {
+        (y + self.first + 1) % ROWS as isize == 0 || y + 1 == self.rows.end
+    }
+
+    /// Whether terms of row `y` belong to the sum.
+    #[inline(always)]
+    pub fn has(&self, y: isize) -> bool {
+        self.rows.contains(&y)
+    }
+
+    /// As [`add_row`](Self::add_row), of the even columns of one leaf, or with `half` 1 of the odd ones: those of the others are
+    /// 0. Rows of a leaf all come so or none. [`end_row_of_halves`](Self::end_row_of_halves) follows after those of all leaves.
+    #[inline(always)]
+    pub fn add_half(&mut self, leaf: usize, half: usize, terms: &[f64; LANES / 2]) {
+        let lanes = &mut self.lanes[leaf].as_chunks_mut::<{ LANES / 2 }>().0[half];
+        for (lane, term) in lanes.iter_mut().zip(terms) {
+            *lane += term;
+        }
+    }
+
+    /// See [`add_half`](Self::add_half).
+    #[inline(always)]
+    pub fn end_row_of_halves(&mut self, y: isize) {
+        if self.ends_leaves(y) {
+            for lanes in &mut self.lanes {
+                let mut in_order = empty_lanes();
+                let (even, odd) = lanes.split_at(LANES / 2);
+                for (pair, (&even, &odd)) in in_order.chunks_exact_mut(2).zip(even.iter().zip(odd))
+                {
+                    (pair[0], pair[1]) = (even, odd);
+                }
+                // Of rows that have no terms all lanes are −0 still, and terms of 0 would have made 0 of them.
+                self.total.add(combine_lanes(&in_order) + 0.0);
                 *lanes = empty_lanes();
             }
         }

@@ -8,28 +8,18 @@ use std::io;
 
 use super::rows::{Ahead, Around};
 use super::shape::Shape;
-use super::smoothing::{Colour, Step};
 use crate::element::Real;
 use crate::element::simd::Work;
 use crate::field::storage::Field;
 
 /// An operator that can relax and give residuals, with its right side.
 pub(super) trait Relaxation<T> {
-    /// Row `y` of u, of which some points are u + ω D⁻¹ (b − Au) now, columns −1 to nx.
-    fn relax(&self, y: isize, around: Around<'_, T>, step: Step<T>, out: &mut [T]);
-    /// The same from u = 0, of all points.
+    /// Row `y` of u + ω D⁻¹ (b − Au), columns −1 to nx.
+    fn relax(&self, y: isize, around: Around<'_, T>, omega: T, out: &mut [T]);
+    /// The same from u = 0.
     fn relax_from_zero(&self, y: isize, omega: T, out: &mut [T]);
-    /// As `relax`, with row `y` of b − Au of before, too.
-    fn relax_and_residual(
-        &self,
-        y: isize,
-        around: Around<'_, T>,
-        step: Step<T>,
-        out: &mut [T],
-        residual: &mut [T],
-    );
-    /// Row `y` of b − Au, columns −1 to nx; 0 at points of the colour `solved`, whose equations hold.
-    fn residual(&self, y: isize, around: Around<'_, T>, solved: Option<Colour>, out: &mut [T]);
+    /// Row `y` of b − Au, columns −1 to nx.
+    fn residual(&self, y: isize, around: Around<'_, T>, out: &mut [T]);
     /// What of row `y` is to be brought into the cache: of the right side, of `u`, and what else there is.
     fn ahead(&self, y: isize, u: Option<&[T]>) -> Ahead;
 }
@@ -49,12 +39,8 @@ pub(super) enum Start {
 pub(super) trait Hooks<T> {
     /// Whether it wants the residual after the last step.
     const RESIDUAL: bool;
-    /// Whether it wants the residual before step [`Pass::measured`].
-    const MEASURES: bool = false;
     /// Adds what there is to add to row `y` (columns −1 to nx) before the first step.
     fn correct(&mut self, y: isize, row: &mut [T]);
-    /// Takes row `y` of the residual before step [`Pass::measured`]; rows come in order.
-    fn measure(&mut self, _y: isize, _residual: &[T]) {}
     /// Takes row `y` of the residual and of the field after the last step; rows come in order.
     fn residual(&mut self, y: isize, residual: &mut [T], u: &[T]);
 }
@@ -108,11 +94,8 @@ pub(super) struct Pass<'a, T, R, H> {
     pub operator: &'a R,
     pub u: &'a mut Field<T>,
     pub start: Start,
-    pub steps: &'a [Step<T>],
-    /// Where there are no steps: the colour that has been relaxed last, whose equations hold.
-    pub solved: Option<Colour>,
-    /// The step, counted from 0, before which hooks measure; as many as there are steps: after the last.
-    pub measured: usize,
+    /// Their ω.
+    pub steps: &'a [T],
     pub margin: usize,
     pub kept: &'a mut Kept<T>,
     pub hooks: &'a mut H,
@@ -133,20 +116,12 @@ fn pass<T: Real, R: Relaxation<T>, H: Hooks<T>>(pass: Pass<'_, T, R, H>) {
         u,
         start,
         steps: relaxations,
-        solved,
-        measured,
         margin,
         kept: work,
         hooks,
     } = pass;
     let count = relaxations.len();
     let steps = count as isize;
-    let solved = relaxations.last().map_or(solved, |last| last.colour);
-    debug_assert!(
-        !(H::MEASURES && measured == count && solved.is_some()),
-        "what is measured has the residual of all points"
-    );
-    debug_assert!(start != Start::Zero || relaxations.iter().all(|step| step.colour.is_none()));
     let rows_after = |step: usize| shape.rows(margin + count - step);
     let (first, last) = (rows_after(0), rows_after(count));
     let wanted = if H::RESIDUAL {
@@ -170,22 +145,20 @@ fn pass<T: Real, R: Relaxation<T>, H: Hooks<T>>(pass: Pass<'_, T, R, H>) {
         if start == Start::Corrected && first.contains(&now) {
             hooks.correct(now, u.with_padding_mut(now, 1));
         }
-        for (step, &relaxation) in relaxations.iter().enumerate() {
+        for (step, &omega) in relaxations.iter().enumerate() {
             let y = now - step as isize - 1;
             if !rows_after(step + 1).contains(&y) {
                 continue;
             }
             let (before, rest) = work.steps.split_at_mut(step);
-            let measures = H::MEASURES && step == measured;
-            let residual = measures.then(|| work.residual.with_padding_mut(0, 1));
             match before.last() {
                 None => {
                     let out = kept_mut(&mut rest[0], y);
                     if start == Start::Zero {
-                        operator.relax_from_zero(y, relaxation.omega, out);
+                        operator.relax_from_zero(y, omega, out);
                     } else {
                         let around = around(neighbours(y), y, u, part(step));
-                        relax(operator, hooks, y, around, relaxation, out, residual);
+                        operator.relax(y, around, omega, out);
                     }
                 }
                 Some(before) => {
@@ -196,7 +169,7 @@ fn pass<T: Real, R: Relaxation<T>, H: Hooks<T>>(pass: Pass<'_, T, R, H>) {
                         kept_mut(&mut rest[0], y)
                     };
                     let around = around_kept(neighbours(y), y, before, part(step));
-                    relax(operator, hooks, y, around, relaxation, out, residual);
+                    operator.relax(y, around, omega, out);
                 }
             }
         }
@@ -218,33 +191,9 @@ fn pass<T: Real, R: Relaxation<T>, H: Hooks<T>>(pass: Pass<'_, T, R, H>) {
                 around(neighbours(y), y, u, ahead)
             };
             let residual = work.residual.with_padding_mut(0, 1);
-            operator.residual(y, around, solved, residual);
-            if H::MEASURES && measured == count {
-                hooks.measure(y, residual);
-            }
+            operator.residual(y, around, residual);
             hooks.residual(y, residual, around.here);
         }
-    }
-}
-
-/// One step for row `y`; where there is room for a residual, that of before is measured. Not a closure: the compiler
-/// would not make one of the vector unit's functions of it.
-#[inline(always)]
-fn relax<T: Real, R: Relaxation<T>, H: Hooks<T>>(
-    operator: &R,
-    hooks: &mut H,
-    y: isize,
-    around: Around<'_, T>,
-    step: Step<T>,
-    out: &mut [T],
-    residual: Option<&mut [T]>,
-) {
-    match residual {
-        Some(residual) => {
-            operator.relax_and_residual(y, around, step, out, residual);
-            hooks.measure(y, residual);
-        }
-        None => operator.relax(y, around, step, out),
     }
 }
 

@@ -113,9 +113,9 @@ const fn tiles(name: &'static str, only: Known) -> PassKernel {
 }
 
 /// On the finest level,
-const BETWEEN: Known = (START_CORRECTED, Some(2), true, RED);
+const BETWEEN: Known = (START_CORRECTED, Some(4), true, RED);
 /// and where relaxations change all points.
-const BETWEEN_OF_ALL: Known = (START_CORRECTED, Some(2), true, NO_COLOUR);
+const BETWEEN_OF_ALL: Known = (START_CORRECTED, Some(4), true, NO_COLOUR);
 const DOWN: Known = (START_ZERO, None, true, NO_COLOUR);
 const UP: Known = (START_CORRECTED, None, false, NO_COLOUR);
 /// What full multigrid goes on with where a level has what the coarser ones found: on the finest level, and on others.
@@ -187,7 +187,7 @@ pub(super) fn finest_kernels(kind: Kind, smoothing: &Smoothing, full: bool) -> V
     let passes = [
         (0, (START_FIELD, Some(0), true, NO_COLOUR)),
         (pre, (start, measured, true, before)),
-        (post + pre, (START_CORRECTED, Some(post), true, after)),
+        (post + pre, (START_CORRECTED, Some(post + pre), true, after)),
     ];
     launched(of, &passes)
 }

@@ -236,7 +236,7 @@ impl GpuCycles {
             start: START_CORRECTED,
             steps: &steps,
             solved: None,
-            measured: Some(post.len()),
+            measured: Some(steps.len()),
             restrict: true,
             up_scale: power_of_two(self.exponent),
             down_scale: power_of_two(-exponent),

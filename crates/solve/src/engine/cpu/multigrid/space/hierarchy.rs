@@ -272,7 +272,7 @@ impl Hierarchy {
             start: Start::Corrected,
             fresh: false,
             steps: &[&post[..], &pre[..]].concat(),
-            measured: post.len(),
+            measured: post.len() + pre.len(),
             margin: TO_RESTRICT,
         };
         self.pass(rows, 0, plan, true, Some(sum))

@@ -199,7 +199,7 @@ impl GpuBox {
         let plan = Plan {
             start: START_CORRECTED,
             steps: &[&post[..], &pre[..]].concat(),
-            measured: Some(post.len()),
+            measured: Some(post.len() + pre.len()),
             restrict: true,
         };
         self.pass(rows, 0, &plan)?;

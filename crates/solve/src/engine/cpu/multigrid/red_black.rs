@@ -1,0 +1,565 @@
+//! Relaxations of one colour after the other, residuals and transfers in one pass through memory: of the finest level where
+//! all couplings are 1 and no cell inside is fixed.
+//!
+//! A wavefront as in `wavefront.rs`, with two differences. A step changes points of one colour, of which none depends on
+//! another one, so rows are changed in place. And rows are kept with even and odd columns apart, so that the points of a
+//! colour and their neighbours lie side by side: vectors have no lane to spare, and what is not changed is not loaded.
+//!
+//! Points have neighbours of rows that are at other steps in the same column only. So all steps can take some columns
+//! before they take the next ones, and what these need stays in the first-level cache.
+
+use std::cell::Cell;
+use std::io;
+
+use crosswarp_prim::leaf::LANES;
+
+use super::finest::{End, Finest};
+use super::galerkin::Transfer;
+use super::hooks::{Prolongation, Restriction};
+use super::interpolation::{AMID, BELOW, RIGHT};
+use super::rows::Ahead;
+use super::smoothing::{Colour, Step};
+use super::sums::LeafSums;
+use crate::element::Real;
+use crate::element::simd::Work;
+use crate::field::storage::{Field, SharedRows};
+
+/// Elements of half a row that all steps take before the next ones.
+const BLOCK: usize = 128;
+/// Those of a leaf.
+const LEAF: usize = LANES / 2;
+const _: () = assert!(BLOCK.is_multiple_of(LEAF));
+/// Rows are asked for so many rows before they are needed: caches do not guess them across rows.
+const AHEAD: isize = 2;
+/// Steps of a pass, at most: three before and three after a correction.
+const MOST_STEPS: usize = 6;
+
+/// The last rows of the field and of the right side, even and odd columns apart.
+pub(super) struct HalfRows {
+    halves: Field<f64>,
+    kept: isize,
+}
+
+/// Halves of a row: of the field, and of the right side; even columns, then odd ones.
+const HALVES: isize = 4;
+const OF_RIGHT_SIDE: usize = 2;
+
+impl HalfRows {
+    /// For rows of `nx` columns and up to `steps` steps.
+    pub fn new(nx: usize, steps: usize) -> io::Result<HalfRows> {
+        // One for each step, for what is loaded and restricted, and the one above that. A power of two: rows are found
+        // without a division.
+        let kept = (steps + 3).next_power_of_two() as isize;
+        Ok(HalfRows {
+            halves: Field::new(0..HALVES * kept, nx.div_ceil(2))?,
+            kept,
+        })
+    }
+
+    pub fn shared(&mut self) -> Ring<'_> {
+        Ring {
+            halves: self.halves.shared(),
+            kept: self.kept,
+        }
+    }
+}
+
+/// [`HalfRows`] in use.
+#[derive(Clone, Copy)]
+pub(super) struct Ring<'a> {
+    halves: SharedRows<'a, f64>,
+    kept: isize,
+}
+
+impl<'a> Ring<'a> {
+    /// Half of row `y`, an element more on both sides.
+    #[inline(always)]
+    fn half(&self, y: isize, half: usize) -> &'a [Cell<f64>] {
+        let at = HALVES * (y & (self.kept - 1)) + half as isize;
+        self.halves.with_padding(at, 1)
+    }
+
+    /// What belongs to the equations of half of row `y` of a level.
+    #[inline(always)]
+    fn equations(&self, finest: &Finest, y: isize, half: usize) -> Equations<'a> {
+        let (up, down) = finest.shape.y.neighbours(y);
+        Equations {
+            here: &self.half(y, half)[1..],
+            beside: &self.half(y, 1 - half)[half..],
+            up: &self.half(up, half)[1..],
+            down: &self.half(down, half)[1..],
+            right_side: &self.half(y, OF_RIGHT_SIDE + half)[1..],
+        }
+    }
+}
+
+/// The points of half a row, from element 0 on, and all they are coupled to.
+#[derive(Clone, Copy)]
+struct Equations<'a> {
+    here: &'a [Cell<f64>],
+    /// The neighbours to the west; those to the east are one further.
+    beside: &'a [Cell<f64>],
+    up: &'a [Cell<f64>],
+    down: &'a [Cell<f64>],
+    right_side: &'a [Cell<f64>],
+}
+
+impl Equations<'_> {
+    /// `n` from `start` on.
+    #[inline(always)]
+    fn part(self, start: usize, n: usize) -> Self {
+        Equations {
+            here: &self.here[start..][..n],
+            beside: &self.beside[start..][..n + 1],
+            up: &self.up[start..][..n],
+            down: &self.down[start..][..n],
+            right_side: &self.right_side[start..][..n],
+        }
+    }
+
+    /// Solves them.
+    #[inline(always)]
+    fn solve(self, inverse: f64, start: usize, n: usize) {
+        let of = self.part(start, n);
+        for i in 0..n {
+            let across = of.right_side[i].get() + (of.beside[i + 1].get() + of.beside[i].get());
+            // On GPUs the row to the south is the newest, which is waited for.
+            of.here[i].set(inverse * ((across + of.up[i].get()) + of.down[i].get()));
+        }
+    }
+
+    /// The residual.
+    #[inline(always)]
+    fn residual(&self, i: usize) -> f64 {
+        let across = self.beside[i + 1].get() + self.beside[i].get();
+        let sum = across + (self.down[i].get() + self.up[i].get());
+        (sum - 4.0 * self.here[i].get()) + self.right_side[i].get()
+    }
+}
+
+/// A pass over the finest level: corrected, relaxed, measured, and its residual restricted.
+///
+/// Which rows are right afterwards, see [`Pass`](super::wavefront::Pass).
+pub(super) struct RedBlackPass<'a, T> {
+    pub finest: &'a Finest,
+    pub right_side: Option<&'a Field<f64>>,
+    pub u: &'a mut Field<f64>,
+    /// What is added to the field first, and with what it is multiplied.
+    pub prolongation: Option<(Prolongation<'a, T>, f64)>,
+    /// What each step relaxes.
+    pub steps: &'a [Step],
+    /// The colour whose equations hold afterwards: that of the last step.
+    pub solved: Colour,
+    /// Gets the squares of the residual.
+    pub sum: Option<&'a mut LeafSums>,
+    pub margin: usize,
+    /// Where residuals go, and with what they are multiplied.
+    pub restriction: Restriction<'a, T>,
+    pub scale: f64,
+    pub ring: Ring<'a>,
+}
+
+/// What is to be done when a row has been reached.
+struct Todo<'a> {
+    /// The row to be loaded,
+    load: Option<isize>,
+    /// the equations that each step solves,
+    solves: [Option<Equations<'a>>; MOST_STEPS],
+    /// those whose residual is restricted, of which row and which half,
+    residual: Option<(isize, usize, Equations<'a>)>,
+    /// and the row that is done.
+    store: Option<isize>,
+}
+
+impl<T: Real> Work for RedBlackPass<'_, T> {
+    #[inline(always)]
+    fn run(mut self) {
+        let shape = &self.finest.shape;
+        let first = shape.rows(self.margin + self.steps.len());
+        let half = shape.x.len.div_ceil(2);
+        // A remainder belongs to the last block: grids often have a column more than a power of two.
+        let blocks = (half / BLOCK).max(1);
+        let end = shape.rows(self.margin).end + self.delay(self.steps.len());
+        for now in first.start..end {
+            let mut ahead = Ahead::default();
+            if first.contains(&(now + AHEAD)) {
+                let right_side = self.right_side.map(|field| field.row(now + AHEAD));
+                ahead = Ahead::of([Some(self.u.row(now + AHEAD)), right_side], None);
+            }
+            let at_a_time = ahead.at_a_time(blocks);
+            let todo = self.todo(now);
+            for block in 0..blocks {
+                ahead.ask(block, at_a_time);
+                let start = block * BLOCK;
+                let n = if block + 1 < blocks {
+                    BLOCK
+                } else {
+                    half - start
+                };
+                // The compiler knows how long a whole block is.
+                if n == BLOCK {
+                    self.block(&todo, start, BLOCK);
+                } else {
+                    self.block(&todo, start, n);
+                }
+            }
+            self.complete_rows(now);
+        }
+    }
+}
+
+impl<'a, T: Real> RedBlackPass<'a, T> {
+    /// How many rows step `step` is behind. Behind all steps are the residual and what is stored.
+    #[inline(always)]
+    fn delay(&self, step: usize) -> isize {
+        step as isize + 1
+    }
+
+    #[inline(always)]
+    fn is_loaded(&self, y: isize) -> bool {
+        self.finest
+            .shape
+            .rows(self.margin + self.steps.len())
+            .contains(&y)
+    }
+
+    /// Whether step `step` changes row `y`.
+    #[inline(always)]
+    fn changes(&self, step: usize, y: isize) -> bool {
+        let margin = self.margin + self.steps.len() - step - 1;
+        self.finest.shape.rows(margin).contains(&y) && !self.finest.row_is_fixed(y)
+    }
+
+    /// Whether the residual of row `y` is restricted.
+    #[inline(always)]
+    fn is_restricted(&self, y: isize) -> bool {
+        self.finest.shape.rows(self.margin - 1).contains(&y)
+    }
+
+    #[inline(always)]
+    fn colour(&self, step: usize) -> Colour {
+        self.steps[step].colour.expect("all steps have a colour")
+    }
+
+    /// The half of row `y` that has a colour. A row beyond an end that wraps around has another one's number, which is as
+    /// even or odd: else the grid would not have two colours.
+    #[inline(always)]
+    fn half_of(&self, y: isize, colour: Colour) -> usize {
+        usize::from(colour.has_odd_columns((y & 1) as usize))
+    }
+
+    #[inline(always)]
+    fn equations(&self, y: isize, half: usize) -> Equations<'a> {
+        self.ring.equations(self.finest, y, half)
+    }
+
+    #[inline(always)]
+    fn todo(&self, now: isize) -> Todo<'a> {
+        let count = self.steps.len();
+        let mut todo = Todo {
+            load: self.is_loaded(now).then_some(now),
+            solves: [None; MOST_STEPS],
+            residual: None,
+            store: None,
+        };
+        for step in 0..count {
+            let y = now - self.delay(step);
+            if self.changes(step, y) {
+                let half = self.half_of(y, self.colour(step));
+                todo.solves[step] = Some(self.equations(y, half));
+            }
+        }
+        let y = now - self.delay(count);
+        if self.finest.row_is_fixed(y) {
+            return todo;
+        }
+        if self.is_restricted(y) {
+            let half = self.half_of(y, self.solved.other());
+            todo.residual = Some((y, half, self.equations(y, half)));
+        }
+        todo.store = self
+            .finest
+            .shape
+            .rows(self.margin)
+            .contains(&y)
+            .then_some(y);
+        todo
+    }
+
+    /// All that is to be done to `n` elements of halves from `start` on. A row that is behind another one comes after it.
+    #[inline(always)]
+    fn block(&mut self, todo: &Todo<'_>, start: usize, n: usize) {
+        if let Some(y) = todo.load {
+            self.load(y, start, n);
+        }
+        let inverse = self.finest.inverse();
+        for equations in todo.solves.iter().flatten() {
+            equations.solve(inverse, start, n);
+        }
+        if let Some((y, half, equations)) = &todo.residual {
+            self.residual(*y, *half, equations, start, n);
+        }
+        if let Some(y) = todo.store {
+            self.store(y, start, n);
+        }
+    }
+
+    /// What is left to do when all blocks have been done: ends of rows, and what takes whole rows.
+    #[inline(always)]
+    fn complete_rows(&mut self, now: isize) {
+        if self.is_loaded(now) {
+            self.complete(now, 0);
+            self.complete(now, 1);
+        }
+        for step in 0..self.steps.len() {
+            let y = now - self.delay(step);
+            if self.changes(step, y) {
+                self.complete(y, self.half_of(y, self.colour(step)));
+            }
+        }
+        let y = now - self.delay(self.steps.len());
+        if let Some(sum) = &mut self.sum
+            && sum.has(y)
+        {
+            sum.end_row_of_halves(y);
+        }
+        if self.is_restricted(y) {
+            let half = self.half_of(y, self.solved.other());
+            self.complete_residual(y, half);
+            // On coarse rows coarse points are the even columns.
+            self.restriction.took_halves(y, (half == 0) == (y & 1 == 0));
+        }
+    }
+
+    /// Row `y` of the field and the right side. Of a field that is corrected the half that the first step computes is left
+    /// out.
+    #[inline(always)]
+    fn load(&mut self, y: isize, start: usize, n: usize) {
+        let columns = 1 + 2 * start..1 + 2 * (start + n);
+        let ring = self.ring;
+        if let Some(right_side) = self.right_side {
+            let from = &right_side.with_padding(y, 1)[columns.clone()];
+            every_second(from, ring, y, OF_RIGHT_SIDE, start);
+        }
+        if self.prolongation.is_some() && !self.finest.row_is_fixed(y) {
+            self.load_corrected(y, start, n);
+            return;
+        }
+        let from = &self.u.with_padding(y, 1)[columns];
+        every_second(from, ring, y, 0, start);
+    }
+
+    /// Half of row `y` of the field, with its correction.
+    #[inline(always)]
+    fn load_corrected(&mut self, y: isize, start: usize, n: usize) {
+        let Some((prolongation, scale)) = &self.prolongation else {
+            return;
+        };
+        let half = self.half_of(y, self.colour(0).other());
+        let scale = *scale;
+        let from = self.u.with_padding(y, 1)[1 + 2 * start..]
+            .as_chunks::<2>()
+            .0;
+        let (from, out) = (&from[..n], &self.ring.half(y, half)[1 + start..][..n]);
+        let (j, between) = prolongation.fine.y.coarse_of(y);
+        let (transfer, coarse) = (prolongation.transfer, prolongation.coarse);
+        let upper = &coarse.with_padding(j, 1)[1 + start..][..n + 1];
+        match (between, half == 1) {
+            (false, false) => {
+                for i in 0..n {
+                    out[i].set(from[i][0] + upper[i].to_f64() * scale);
+                }
+            }
+            (false, true) => {
+                let (left, right) = (
+                    weights(transfer, j, RIGHT[0], start, n),
+                    weights(transfer, j, RIGHT[1], start, n),
+                );
+                for i in 0..n {
+                    let correction = left[i] * upper[i] + right[i] * upper[i + 1];
+                    out[i].set(from[i][1] + correction.to_f64() * scale);
+                }
+            }
+            (true, false) => {
+                let lower = &coarse.with_padding(j + 1, 1)[1 + start..][..n];
+                let (above, below) = (
+                    weights(transfer, j, BELOW[0], start, n),
+                    weights(transfer, j, BELOW[1], start, n),
+                );
+                for i in 0..n {
+                    let correction = above[i] * upper[i] + below[i] * lower[i];
+                    out[i].set(from[i][0] + correction.to_f64() * scale);
+                }
+            }
+            (true, true) => {
+                let lower = &coarse.with_padding(j + 1, 1)[1 + start..][..n + 1];
+                let (upper_left, upper_right) = (
+                    weights(transfer, j, AMID[0], start, n),
+                    weights(transfer, j, AMID[1], start, n),
+                );
+                let (lower_left, lower_right) = (
+                    weights(transfer, j, AMID[2], start, n),
+                    weights(transfer, j, AMID[3], start, n),
+                );
+                for i in 0..n {
+                    let correction = (upper_left[i] * upper[i] + upper_right[i] * upper[i + 1])
+                        + (lower_left[i] * lower[i] + lower_right[i] * lower[i + 1]);
+                    out[i].set(from[i][1] + correction.to_f64() * scale);
+                }
+            }
+        }
+    }
+
+    /// Half of row `y` of the residual: what the restriction takes, and its squares.
+    #[inline(always)]
+    fn residual(
+        &mut self,
+        y: isize,
+        half: usize,
+        equations: &Equations<'_>,
+        start: usize,
+        n: usize,
+    ) {
+        let mut at = start;
+        while at < start + n {
+            // As in `run`.
+            if start + n - at >= LEAF {
+                self.residual_of_leaf(y, half, equations, at, LEAF);
+            } else {
+                self.residual_of_leaf(y, half, equations, at, start + n - at);
+            }
+            at += LEAF;
+        }
+    }
+
+    #[inline(always)]
+    fn residual_of_leaf(
+        &mut self,
+        y: isize,
+        half: usize,
+        equations: &Equations<'_>,
+        start: usize,
+        n: usize,
+    ) {
+        let (part, scale) = (self.finest.part(1, y), self.scale);
+        let of = equations.part(start, n);
+        let out = &mut self.restriction.row(y)[1 + start..][..n];
+        let mut squares = [0.0; LEAF];
+        for i in 0..n {
+            let value = of.residual(i);
+            squares[i] = value * value;
+            out[i] = T::from_f64((value * part) * scale);
+        }
+        let Some(sum) = &mut self.sum else { return };
+        if !sum.has(y) {
+            return;
+        }
+        let nx = self.finest.shape.x.len;
+        for (x, end) in [0, nx - 1].into_iter().zip(self.finest.ends[0]) {
+            if end == End::Fixed && x % 2 == half && (start..start + n).contains(&(x / 2)) {
+                squares[x / 2 - start] = 0.0;
+            }
+        }
+        if nx % 2 == half && nx / 2 == start + n - 1 {
+            // There is no odd column after the last even one.
+            squares[n - 1] = 0.0;
+        }
+        sum.add_half(start / LEAF, half, &squares);
+    }
+
+    /// The ends of a half of the residual of row `y`, and the columns beyond them.
+    #[inline(always)]
+    fn complete_residual(&mut self, y: isize, half: usize) {
+        let (finest, scale) = (self.finest, self.scale);
+        let of = self.equations(y, half);
+        let out = self.restriction.row(y);
+        if finest.row_is_fixed(y) {
+            out.fill(T::ZERO);
+            return;
+        }
+        let nx = finest.shape.x.len;
+        for (x, end) in [0, nx - 1].into_iter().zip(finest.ends[0]) {
+            if x % 2 == half && end != End::Wrap {
+                let value = match end {
+                    End::Fixed => 0.0,
+                    _ => (of.residual(x / 2) * finest.part(0, x as isize)) * finest.part(1, y),
+                };
+                out[1 + x / 2] = T::from_f64(value * scale);
+            }
+        }
+        // Beyond other ends weights are 0.
+        let [left, right] = finest.ends[0];
+        if half == 1 {
+            out[0] = match left {
+                End::Wrap => out[nx / 2],
+                _ => T::ZERO,
+            };
+        }
+        if nx % 2 == half {
+            out[1 + nx / 2] = match right {
+                End::Wrap => out[1],
+                _ => T::ZERO,
+            };
+        }
+    }
+
+    /// Writes row `y` to the field.
+    #[inline(always)]
+    fn store(&mut self, y: isize, start: usize, n: usize) {
+        let even = &self.ring.half(y, 0)[1 + start..][..n];
+        let odd = &self.ring.half(y, 1)[1 + start..][..n];
+        // After a last even column there is padding.
+        let out = &mut self.u.with_padding_mut(y, 1)[1 + 2 * start..][..2 * n];
+        for (i, pair) in out.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+            *pair = [even[i].get(), odd[i].get()];
+        }
+    }
+
+    /// The ends of half of row `y` of the field, which keep their value where they are fixed, and the columns beyond them.
+    #[inline(always)]
+    fn complete(&self, y: isize, half: usize) {
+        let finest = self.finest;
+        let (nx, row) = (finest.shape.x.len, self.u.row(y));
+        let out = self.ring.half(y, half);
+        for (x, end) in [0, nx - 1].into_iter().zip(finest.ends[0]) {
+            if x % 2 == half && end == End::Fixed {
+                out[1 + x / 2].set(row[x]);
+            }
+        }
+        let [left, right] = finest.ends[0];
+        if half == 1 {
+            out[0].set(match left {
+                End::Fixed => 0.0,
+                End::Mirror => out[1].get(),
+                End::Wrap => out[nx / 2].get(),
+            });
+        }
+        if nx % 2 == half {
+            let beyond = 1 + nx / 2;
+            out[beyond].set(match right {
+                End::Fixed => 0.0,
+                End::Mirror => out[beyond - 1].get(),
+                End::Wrap => out[1].get(),
+            });
+        }
+    }
+}
+
+/// `n` weights of coarse row `j`. Not a closure: the compiler would not make one of the vector unit's functions of it.
+#[inline(always)]
+fn weights<T: Real>(transfer: &Transfer<T>, j: isize, part: usize, start: usize, n: usize) -> &[T] {
+    &transfer.part(j, part)[1 + start..][..n]
+}
+
+/// Writes the even elements of `from` to half `half` of row `y`, from element `start` on, and the odd ones to the next half.
+#[inline(always)]
+fn every_second(from: &[f64], ring: Ring<'_>, y: isize, half: usize, start: usize) {
+    let pairs = from.as_chunks::<2>().0;
+    let n = pairs.len();
+    let even = &ring.half(y, half)[1 + start..][..n];
+    let odd = &ring.half(y, half + 1)[1 + start..][..n];
+    for i in 0..n {
+        even[i].set(pairs[i][0]);
+        odd[i].set(pairs[i][1]);
+    }
+}

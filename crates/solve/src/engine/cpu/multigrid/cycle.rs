@@ -1,7 +1,8 @@
 //! Cycles through the levels.
 //!
-//! Between two corrections by the coarser level, the finest one is passed through once: corrected, relaxed,//! relaxed again for the next cycle, and its residual restricted. So a cycle reads and writes the field once. What a
-//! cycle is measured by is the field between the two relaxations; the field that is left has been relaxed further.
+//! Between two corrections by the coarser level, the finest one is passed through once: corrected, relaxed, relaxed again for
+//! the next cycle, measured, and its residual restricted. So a cycle reads and writes the field once, and is measured by the
+//! field that it leaves.
 
 use super::coarse::Coarse;
 use super::galerkin::{WEIGHT_MARGIN, computed_rows};

@@ -563,3 +563,245 @@ fn every_second(from: &[f64], ring: Ring<'_>, y: isize, half: usize, start: usiz
         odd[i].set(pairs[i][1]);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::galerkin::{CoarseRow, coarsen, computed_rows};
+    use super::super::shape::{Axis, Shape};
+    use super::*;
+    use crate::element::simd::{Isa, on_unit};
+
+    /// Numbers of either sign that have all their digits.
+    fn noise(y: isize, x: usize, seed: u64) -> f64 {
+        let mut z = (y as u64) << 32 ^ (x as u64) << 3 ^ seed;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z >> 11) as f64 / 2f64.powi(52) - 1.0
+    }
+
+    /// Noise, the same beyond an axis that wraps around.
+    fn field<T: Real>(shape: &Shape, seed: u64) -> Field<T> {
+        let (nx, ny) = (shape.x.len, shape.y.len as isize);
+        let mut field = Field::new(shape.stored(), nx).unwrap();
+        for y in shape.rows(super::super::shape::HALO) {
+            let row = field.with_padding_mut(y, 1);
+            for x in 0..nx {
+                row[1 + x] = T::from_f64(noise(y.rem_euclid(ny), x, seed));
+            }
+            if shape.x.wraps {
+                (row[0], row[nx + 1]) = (row[nx], row[1]);
+            }
+        }
+        field
+    }
+
+    /// Point by point, as `wavefront.rs` would do it with rows that are whole.
+    fn by_points(
+        finest: &Finest,
+        right_side: Option<&Field<f64>>,
+        u: &mut [Vec<f64>],
+        colours: &[Colour],
+    ) -> Vec<Vec<f64>> {
+        let (nx, ny) = (finest.shape.x.len, finest.shape.y.len);
+        let at = |u: &[Vec<f64>], x: isize, y: isize| -> f64 {
+            let place = |at: isize, len: usize, wraps: bool| match (wraps, at) {
+                (true, at) => at.rem_euclid(len as isize),
+                (false, -1) => 1,
+                (false, at) if at == len as isize => at - 2,
+                (false, at) => at,
+            };
+            let (x, y) = (
+                place(x, nx, finest.shape.x.wraps),
+                place(y, ny, finest.shape.y.wraps),
+            );
+            u[y as usize][x as usize]
+        };
+        let parts = |u: &[Vec<f64>], x: usize, y: usize| {
+            let b = right_side.map_or(0.0, |field| field.row(y as isize)[x]);
+            let (x, y) = (x as isize, y as isize);
+            let beside = [
+                at(u, x + 1, y),
+                at(u, x - 1, y),
+                at(u, x, y + 1),
+                at(u, x, y - 1),
+            ];
+            (b, beside)
+        };
+        let all = || (0..ny).flat_map(|y| (0..nx).map(move |x| (x, y)));
+        let free = |&(x, y): &(usize, usize)| finest.has_equation(y as isize, x);
+        let is = |colour: Colour, (x, y): (usize, usize)| colour.has_odd_columns(y) == (x % 2 == 1);
+        for &colour in colours {
+            for (x, y) in all().filter(free).filter(|&point| is(colour, point)) {
+                let (b, [east, west, south, north]) = parts(u, x, y);
+                u[y][x] = finest.inverse() * (((b + (east + west)) + north) + south);
+            }
+        }
+        let mut residual = vec![vec![0.0; nx]; ny];
+        let last = colours[colours.len() - 1];
+        for (x, y) in all().filter(free).filter(|&point| !is(last, point)) {
+            let (b, [east, west, south, north]) = parts(u, x, y);
+            residual[y][x] = (((east + west) + (south + north)) - 4.0 * u[y][x]) + b;
+        }
+        residual
+    }
+
+    fn compare(ends: [[End; 2]; 2], nx: usize, ny: usize, corrected: bool, colours: &[Colour]) {
+        let axis = |ends: [End; 2], len| Axis {
+            len,
+            wraps: ends[0] == End::Wrap,
+        };
+        let shape = Shape::finest(axis(ends[0], nx), axis(ends[1], ny), vec![0, ny], 0, 0);
+        assert!(shape.has_two_colours());
+        let finest = Finest {
+            shape: shape.clone(),
+            ends,
+            fixed: None,
+            coefficients: None,
+        };
+        let coarse = shape.coarser();
+        let transfer = coarsen::<f32, _>(Isa::widest(), &finest, &coarse, |_, _: CoarseRow<'_>| {});
+        let right_side = (nx % 3 != 0).then(|| field::<f64>(&shape, 1));
+        let (mut u, correction) = (field::<f64>(&shape, 2), field::<f32>(&coarse, 3));
+        let rows = || -> Field<f32> { Field::new(0..4, nx).unwrap() };
+        let (mut residuals, mut spare) = (rows(), rows());
+        let coarse_field = || -> Field<f32> { Field::new(coarse.stored(), coarse.x.len).unwrap() };
+        let (mut found, mut expected) = (coarse_field(), coarse_field());
+        let (up, down) = (0.75, 2.0);
+
+        // What is expected.
+        let mut points: Vec<Vec<f64>> = Vec::new();
+        for y in 0..ny as isize {
+            let mut row = u.with_padding(y, 1).to_vec();
+            if corrected {
+                let mut prolongation = Prolongation {
+                    fine: &shape,
+                    transfer: &transfer,
+                    coarse: &correction,
+                    correction: &mut spare,
+                };
+                finest.add(y, prolongation.row(y), up, &mut row);
+            }
+            points.push(row[1..=nx].to_vec());
+        }
+        let by_point = by_points(&finest, right_side.as_ref(), &mut points, colours);
+        let mut sum = LeafSums::new(0..ny as isize, nx, 1);
+        let mut restriction = Restriction {
+            fine: &shape,
+            transfer: &transfer,
+            computed: computed_rows(&shape, &coarse),
+            residuals: &mut residuals,
+            right_side: &mut expected,
+        };
+        for y in shape.rows(1) {
+            let inside = y.rem_euclid(ny as isize) as usize;
+            let mut row = vec![0.0; nx + 2];
+            row[1..=nx].copy_from_slice(&by_point[inside]);
+            sum.add_row(y, nx, |x| by_point[inside][x] * by_point[inside][x]);
+            finest.beyond(&mut row);
+            finest.symmetric(y, &mut row);
+            for (out, value) in restriction.row(y).iter_mut().zip(&row) {
+                *out = (value * down) as f32;
+            }
+            restriction.took(y);
+        }
+
+        // What is found.
+        let mut found_sum = LeafSums::new(0..ny as isize, nx, 1);
+        let (mut residuals, mut half_rows) = (rows(), HalfRows::new(nx, colours.len()).unwrap());
+        let steps: Vec<Step> = colours
+            .iter()
+            .map(|&colour| Step {
+                omega: 1.0,
+                colour: Some(colour),
+            })
+            .collect();
+        let prolongation = Prolongation {
+            fine: &shape,
+            transfer: &transfer,
+            coarse: &correction,
+            correction: &mut spare,
+        };
+        let work = RedBlackPass {
+            finest: &finest,
+            right_side: right_side.as_ref(),
+            u: &mut u,
+            prolongation: corrected.then_some((prolongation, up)),
+            steps: &steps,
+            solved: colours[colours.len() - 1],
+            sum: Some(&mut found_sum),
+            margin: 2,
+            restriction: Restriction {
+                fine: &shape,
+                transfer: &transfer,
+                computed: computed_rows(&shape, &coarse),
+                residuals: &mut residuals,
+                right_side: &mut found,
+            },
+            scale: down,
+            ring: half_rows.shared(),
+        };
+        on_unit(Isa::widest(), work);
+        let what = format!("{ends:?}, {nx} x {ny}, corrected: {corrected}, {colours:?}");
+        let bits = |row: &[f64]| row.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+        for y in 0..ny {
+            assert_eq!(
+                bits(u.row(y as isize)),
+                bits(&points[y]),
+                "row {y} of {what}"
+            );
+        }
+        for j in coarse.own() {
+            let of =
+                |field: &Field<f32>| field.row(j).iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+            assert_eq!(of(&found), of(&expected), "coarse row {j} of {what}");
+        }
+        let total = |sum: LeafSums| sum.total().round().to_bits();
+        assert_eq!(total(found_sum), total(sum), "squares of {what}");
+    }
+
+    #[test]
+    fn a_pass_does_what_points_one_by_one_do() {
+        use Colour::{Black, Red};
+        use End::{Fixed, Mirror, Wrap};
+        let lists: [&[Colour]; 5] = [
+            &[Red, Black],
+            &[Black, Red],
+            &[Red],
+            &[Red, Black, Red, Black],
+            &[Red, Black, Red, Black, Red, Black],
+        ];
+        let ends = [
+            [Fixed, Fixed],
+            [Fixed, Mirror],
+            [Mirror, Fixed],
+            [Mirror, Mirror],
+        ];
+        // Rows of less than a block, of one and a bit, and of more than two, odd and even.
+        for (at, (nx, ny)) in [
+            (2, 2),
+            (3, 5),
+            (16, 17),
+            (33, 40),
+            (255, 6),
+            (258, 9),
+            (641, 7),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            for (across, &x) in ends.iter().enumerate() {
+                let y = ends[(across + at) % 4];
+                for (k, colours) in lists.into_iter().enumerate() {
+                    compare([x, y], nx, ny, (k + at) % 2 == 0, colours);
+                }
+            }
+        }
+        for (nx, ny) in [(12, 14), (258, 20), (514, 14)] {
+            for colours in lists {
+                compare([[Wrap; 2]; 2], nx, ny, true, colours);
+                compare([[Wrap; 2], [Fixed, Mirror]], nx, ny + 1, true, colours);
+                compare([[Mirror, Fixed], [Wrap; 2]], nx + 1, ny, false, colours);
+            }
+        }
+    }
+}

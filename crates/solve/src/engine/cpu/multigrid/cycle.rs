@@ -180,7 +180,7 @@ impl<T: Real> Hierarchy<T> {
                 margin: plan.margin,
                 restriction,
                 scale,
-                ring: top.halves.shared(),
+                ring: top.halves.shared(right_side.is_some()),
             };
             on_unit(top.isa, work);
             return Ok(());

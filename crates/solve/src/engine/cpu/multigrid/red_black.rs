@@ -38,6 +38,8 @@ const MOST_STEPS: usize = 6;
 pub(super) struct HalfRows {
     halves: Field<f64>,
     kept: isize,
+    /// Whether there are right sides of the last pass.
+    has_right_sides: bool,
 }
 
 /// Halves of a row: of the field, and of the right side; even columns, then odd ones.
@@ -53,10 +55,18 @@ impl HalfRows {
         Ok(HalfRows {
             halves: Field::new(0..HALVES * kept, nx.div_ceil(2))?,
             kept,
+            has_right_sides: false,
         })
     }
 
-    pub fn shared(&mut self) -> Ring<'_> {
+    /// For a pass with a right side, or without.
+    pub fn shared(&mut self, with_right_side: bool) -> Ring<'_> {
+        if self.has_right_sides && !with_right_side {
+            for at in self.halves.rows() {
+                self.halves.with_padding_mut(at, 1).fill(0.0);
+            }
+        }
+        self.has_right_sides = with_right_side;
         Ring {
             halves: self.halves.shared(),
             kept: self.kept,
@@ -150,7 +160,7 @@ pub(super) struct RedBlackPass<'a, T> {
     pub steps: &'a [Step],
     /// The colour whose equations hold afterwards: that of the last step.
     pub solved: Colour,
-    /// Gets the squares of the residual.
+    /// Gets the squares of the residual, which is 0 at the points of `solved`.
     pub sum: Option<&'a mut LeafSums>,
     pub margin: usize,
     /// Where residuals go, and with what they are multiplied.
@@ -331,7 +341,7 @@ impl<'a, T: Real> RedBlackPass<'a, T> {
         }
     }
 
-    /// Row `y` of the field and the right side. Of a field that is corrected the half that the first step computes is left
+    /// Loads row `y` of the field and the right side. Of a field that is corrected the half that the first step computes is left
     /// out.
     #[inline(always)]
     fn load(&mut self, y: isize, start: usize, n: usize) {
@@ -349,7 +359,7 @@ impl<'a, T: Real> RedBlackPass<'a, T> {
         every_second(from, ring, y, 0, start);
     }
 
-    /// Half of row `y` of the field, with its correction.
+    /// Loads half of row `y` of the field, with its correction.
     #[inline(always)]
     fn load_corrected(&mut self, y: isize, start: usize, n: usize) {
         let Some((prolongation, scale)) = &self.prolongation else {
@@ -646,6 +656,30 @@ mod tests {
     }
 
     fn compare(ends: [[End; 2]; 2], nx: usize, ny: usize, corrected: bool, colours: &[Colour]) {
+        let mut half_rows = HalfRows::new(nx, colours.len()).unwrap();
+        // The second one finds what the first has left.
+        for has_right_side in [true, false] {
+            compare_by(
+                ends,
+                nx,
+                ny,
+                corrected,
+                colours,
+                has_right_side,
+                &mut half_rows,
+            );
+        }
+    }
+
+    fn compare_by(
+        ends: [[End; 2]; 2],
+        nx: usize,
+        ny: usize,
+        corrected: bool,
+        colours: &[Colour],
+        has_right_side: bool,
+        half_rows: &mut HalfRows,
+    ) {
         let axis = |ends: [End; 2], len| Axis {
             len,
             wraps: ends[0] == End::Wrap,
@@ -660,7 +694,7 @@ mod tests {
         };
         let coarse = shape.coarser();
         let transfer = coarsen::<f32, _>(Isa::widest(), &finest, &coarse, |_, _: CoarseRow<'_>| {});
-        let right_side = (nx % 3 != 0).then(|| field::<f64>(&shape, 1));
+        let right_side = has_right_side.then(|| field::<f64>(&shape, 1));
         let (mut u, correction) = (field::<f64>(&shape, 2), field::<f32>(&coarse, 3));
         let rows = || -> Field<f32> { Field::new(0..4, nx).unwrap() };
         let (mut residuals, mut spare) = (rows(), rows());
@@ -707,7 +741,7 @@ mod tests {
 
         // What is found.
         let mut found_sum = LeafSums::new(0..ny as isize, nx, 1);
-        let (mut residuals, mut half_rows) = (rows(), HalfRows::new(nx, colours.len()).unwrap());
+        let mut residuals = rows();
         let steps: Vec<Step> = colours
             .iter()
             .map(|&colour| Step {
@@ -738,10 +772,11 @@ mod tests {
                 right_side: &mut found,
             },
             scale: down,
-            ring: half_rows.shared(),
+            ring: half_rows.shared(right_side.is_some()),
         };
         on_unit(Isa::widest(), work);
-        let what = format!("{ends:?}, {nx} x {ny}, corrected: {corrected}, {colours:?}");
+        let what =
+            format!("{ends:?}, {nx} x {ny}, corrected: {corrected}, {colours:?}, {has_right_side}");
         let bits = |row: &[f64]| row.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
         for y in 0..ny {
             assert_eq!(

@@ -778,12 +778,9 @@ mod tests {
         let what =
             format!("{ends:?}, {nx} x {ny}, corrected: {corrected}, {colours:?}, {has_right_side}");
         let bits = |row: &[f64]| row.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
-        for y in 0..ny {
-            assert_eq!(
-                bits(u.row(y as isize)),
-                bits(&points[y]),
-                "row {y} of {what}"
-            );
+        for (y, expected) in points.iter().enumerate() {
+            let found = bits(u.row(y as isize));
+            assert_eq!(found, bits(expected), "row {y} of {what}");
         }
         for j in coarse.own() {
             let of =

@@ -267,7 +267,9 @@ int main() {
             compare<five_point<false>, 1>(with(start_corrected, -1, true));
             compare<five_point<false>, 2>(with(start_corrected, 1, true));
             compare<five_point<false>, 2>(with(start_corrected, -1, true, false));
+            compare<five_point<false>, 2>(with(start_corrected, 2, true));
             compare<five_point<false>, 4>(with(start_corrected, 2, true));
+            compare<five_point<false>, 4>(with(start_corrected, 4, true));
         }
     };
     for (int start : {2, 21}) {

@@ -346,7 +346,7 @@ pub const KERNELS: &[Source<'static>] = &[
     box_pass!("box_0", 9 + 0, 0, true, ", cw::as_known<cw::start_field, 0, true>"),
     box_pass!("box_1", 10 + 2, 1, true, ""),
     box_pass!("box_2", 10 + 2, 2, true, ""),
-    // Two relaxations from zero, and down; the correction, and two; two that measure what they find, and down.
+    // Two relaxations from zero, and down; the correction, and two; two that measure what they leave, and down.
     box_pass!("box_down_2", 10 + 2, 2, true, ", cw::as_known<cw::start_zero, -1, true>"),
     box_pass!("box_up_2", 12 + 0, 2, false, ", cw::as_known<cw::start_corrected, -1, false>"),
     box_pass!("box_between_2", 10 + 2, 2, true, ", cw::as_known<cw::start_field, 2, true>"),

@@ -169,6 +169,8 @@ impl<T: Real> Hierarchy<T> {
         };
         let scale = power_of_two(-plan.exponent);
         if let Some(solved) = solved {
+            debug_assert!(RESTRICT && plan.start != Start::Zero);
+            debug_assert!(finest.fixed.is_none() && finest.coefficients.is_none());
             let work = RedBlackPass {
                 finest,
                 right_side,

@@ -3,7 +3,7 @@
 //!
 //! A wavefront as in `wavefront.rs`, with two differences. A step changes points of one colour, of which none depends on
 //! another one, so rows are changed in place. And rows are kept with even and odd columns apart, so that the points of a
-//! colour and their neighbours lie side by side: vectors have no lane to spare, and what is not changed is not loaded.
+//! colour and their neighbours lie side by side: all lanes of a vector are used, and what is not needed is not loaded.
 //!
 //! Points have neighbours of rows that are at other steps in the same column only. So all steps can take some columns
 //! before they take the next ones, and what these need stays in the first-level cache.
@@ -251,8 +251,8 @@ impl<'a, T: Real> RedBlackPass<'a, T> {
         self.steps[step].colour.expect("all steps have a colour")
     }
 
-    /// The half of row `y` that has a colour. A row beyond an end that wraps around has another one's number, which is as
-    /// even or odd: else the grid would not have two colours.
+    /// The half of row `y` that has a colour. A row beyond an end that wraps around stands for one of the same
+    /// parity: else the grid would not have two colours.
     #[inline(always)]
     fn half_of(&self, y: isize, colour: Colour) -> usize {
         usize::from(colour.has_odd_columns((y & 1) as usize))
@@ -499,12 +499,10 @@ impl<'a, T: Real> RedBlackPass<'a, T> {
         }
         // Beyond other ends weights are 0.
         let [left, right] = finest.ends[0];
-        if half == 1 {
-            out[0] = match left {
-                End::Wrap => out[nx / 2],
-                _ => T::ZERO,
-            };
-        }
+        out[0] = match left {
+            End::Wrap if half == 1 => out[nx / 2],
+            _ => T::ZERO,
+        };
         if nx % 2 == half {
             out[1 + nx / 2] = match right {
                 End::Wrap => out[1],

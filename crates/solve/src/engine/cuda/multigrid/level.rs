@@ -161,8 +161,7 @@ const MOST_CELLS_OF_TILES: usize = 5 << 20;
 /// Most rows of it: a grid has at most 65,535 blocks in y, and the lowest tiles have 24 own rows.
 const MOST_ROWS_OF_TILES: usize = 65_535 * 24 - 1;
 
-/// The first of `kernels` that can begin a pass with `left` relaxations. What is measured before the first one of a
-/// launch could be measured after the last of the one before.
+/// The first of `kernels` that can begin a pass with `left` relaxations.
 fn place_of(kernels: impl IntoIterator<Item = PassKernel>, left: usize, known: Known) -> usize {
     let fits = |kernel: PassKernel| match kernel.only {
         None => kernel.steps <= left,
@@ -293,7 +292,7 @@ pub(super) struct Plan<'a> {
     pub steps: &'a [Step],
     /// Where there are no steps: the colour that has been relaxed last, whose equations hold.
     pub solved: Option<Colour>,
-    /// The step before which the residual is measured.
+    /// The step before which the residual is measured; as many as there are steps: after the last.
     pub measured: Option<usize>,
     /// Whether the next level's right side is made.
     pub restrict: bool,

@@ -230,7 +230,7 @@ impl Passes {
 pub(crate) struct Plan<'a> {
     pub start: i32,
     pub steps: &'a [Step],
-    /// The step before which the residual is measured.
+    /// The step before which the residual is measured; as many as there are steps: after the last.
     pub measured: Option<usize>,
     /// Whether the next level's right side is made.
     pub restrict: bool,
@@ -640,18 +640,18 @@ mod tests {
         assert_eq!(names(2, 2), [&known[..], &["box_2", "box_0"]].concat());
         assert_eq!(names(1, 1), ["box_2", "box_1", "box_0"]);
         assert_eq!(
-            launches(5, (START_CORRECTED, Some(2), true)),
+            launches(5, (START_CORRECTED, Some(5), true)),
             [
                 (2, (START_CORRECTED, None, false)),
-                (2, (START_FIELD, Some(0), false)),
-                (1, (START_FIELD, None, true)),
+                (2, (START_FIELD, None, false)),
+                (1, (START_FIELD, Some(1), true)),
             ]
         );
         assert_eq!(
-            launches(4, (START_CORRECTED, Some(1), true)),
+            launches(4, (START_CORRECTED, Some(4), true)),
             [
-                (2, (START_CORRECTED, Some(1), false)),
-                (2, (START_FIELD, None, true)),
+                (2, (START_CORRECTED, None, false)),
+                (2, (START_FIELD, Some(2), true)),
             ]
         );
     }

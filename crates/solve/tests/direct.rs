@@ -180,7 +180,7 @@ fn masks_of_every_kind_come_out_as_a_direct_solution() {
         assert!(reference.1 < 1e-6, "{name}: {}", reference.1);
         let (cycles, error) = fill.solved::<f64>(&reference);
         assert!(
-            cycles <= most && error <= 1e-4,
+            cycles <= most && error <= 5e-4,
             "{name}: {cycles} cycles, {error} m"
         );
         let by_cg = solve_cg(&fill.problem::<f64>(), 1e-8, 1);

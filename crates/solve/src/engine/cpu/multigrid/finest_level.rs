@@ -4,8 +4,8 @@ use std::io;
 use std::ops::Range;
 
 use super::finest::{Finest, WithRightSide};
+use super::half_rows::HalfRows;
 use super::hooks::{Keep, KeepProduct, Measure};
-use super::red_black::HalfRows;
 use super::rows::{Ahead, Around};
 use super::sums::LeafSums;
 use super::wavefront::{Hooks, Kept, Pass, Relaxation, Start};

@@ -10,6 +10,7 @@ pub(crate) mod dense;
 pub(crate) mod finest;
 pub(crate) mod finest_level;
 pub(crate) mod galerkin;
+mod half_rows;
 pub(crate) mod hierarchy;
 mod hooks;
 mod interpolation;

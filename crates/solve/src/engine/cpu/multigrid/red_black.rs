@@ -8,144 +8,28 @@
 //! Points have neighbours of rows that are at other steps in the same column only. So all steps can take some columns
 //! before they take the next ones, and what these need stays in the first-level cache.
 
-use std::cell::Cell;
-use std::io;
-
 use crosswarp_prim::leaf::LANES;
 
 use super::finest::{End, Finest};
 use super::galerkin::Transfer;
+use super::half_rows::{Equations, OF_RIGHT_SIDE, Ring, every_second};
 use super::hooks::{Prolongation, Restriction};
 use super::interpolation::{AMID, BELOW, RIGHT};
 use super::rows::Ahead;
 use super::smoothing::{Colour, Step};
 use super::sums::LeafSums;
+use super::wavefront::AHEAD;
 use crate::element::Real;
 use crate::element::simd::Work;
-use crate::field::storage::{Field, SharedRows};
+use crate::field::storage::Field;
 
 /// Elements of half a row that all steps take before the next ones.
 const BLOCK: usize = 128;
 /// Those of a leaf.
 const LEAF: usize = LANES / 2;
 const _: () = assert!(BLOCK.is_multiple_of(LEAF));
-/// Rows are asked for so many rows before they are needed: caches do not guess them across rows.
-const AHEAD: isize = 2;
 /// Steps of a pass, at most: three before and three after a correction.
 const MOST_STEPS: usize = 6;
-
-/// The last rows of the field and of the right side, even and odd columns apart.
-pub(super) struct HalfRows {
-    halves: Field<f64>,
-    kept: isize,
-    /// Whether there are right sides of the last pass.
-    has_right_sides: bool,
-}
-
-/// Halves of a row: of the field, and of the right side; even columns, then odd ones.
-const HALVES: isize = 4;
-const OF_RIGHT_SIDE: usize = 2;
-
-impl HalfRows {
-    /// For rows of `nx` columns and up to `steps` steps.
-    pub fn new(nx: usize, steps: usize) -> io::Result<HalfRows> {
-        // One for each step, for what is loaded and restricted, and the one above that. A power of two: rows are found
-        // without a division.
-        let kept = (steps + 3).next_power_of_two() as isize;
-        Ok(HalfRows {
-            halves: Field::new(0..HALVES * kept, nx.div_ceil(2))?,
-            kept,
-            has_right_sides: false,
-        })
-    }
-
-    /// For a pass with a right side, or without.
-    pub fn shared(&mut self, with_right_side: bool) -> Ring<'_> {
-        if self.has_right_sides && !with_right_side {
-            for at in self.halves.rows() {
-                self.halves.with_padding_mut(at, 1).fill(0.0);
-            }
-        }
-        self.has_right_sides = with_right_side;
-        Ring {
-            halves: self.halves.shared(),
-            kept: self.kept,
-        }
-    }
-}
-
-/// [`HalfRows`] in use.
-#[derive(Clone, Copy)]
-pub(super) struct Ring<'a> {
-    halves: SharedRows<'a, f64>,
-    kept: isize,
-}
-
-impl<'a> Ring<'a> {
-    /// Half of row `y`, an element more on both sides.
-    #[inline(always)]
-    fn half(&self, y: isize, half: usize) -> &'a [Cell<f64>] {
-        let at = HALVES * (y & (self.kept - 1)) + half as isize;
-        self.halves.with_padding(at, 1)
-    }
-
-    /// What belongs to the equations of half of row `y` of a level.
-    #[inline(always)]
-    fn equations(&self, finest: &Finest, y: isize, half: usize) -> Equations<'a> {
-        let (up, down) = finest.shape.y.neighbours(y);
-        Equations {
-            here: &self.half(y, half)[1..],
-            beside: &self.half(y, 1 - half)[half..],
-            up: &self.half(up, half)[1..],
-            down: &self.half(down, half)[1..],
-            right_side: &self.half(y, OF_RIGHT_SIDE + half)[1..],
-        }
-    }
-}
-
-/// The points of half a row, from element 0 on, and all they are coupled to.
-#[derive(Clone, Copy)]
-struct Equations<'a> {
-    here: &'a [Cell<f64>],
-    /// The neighbours to the west; those to the east are one further.
-    beside: &'a [Cell<f64>],
-    up: &'a [Cell<f64>],
-    down: &'a [Cell<f64>],
-    right_side: &'a [Cell<f64>],
-}
-
-impl Equations<'_> {
-    /// `n` from `start` on.
-    #[inline(always)]
-    fn part(self, start: usize, n: usize) -> Self {
-        Equations {
-            here: &self.here[start..][..n],
-            beside: &self.beside[start..][..n + 1],
-            up: &self.up[start..][..n],
-            down: &self.down[start..][..n],
-            right_side: &self.right_side[start..][..n],
-        }
-    }
-
-    /// Solves them.
-    #[inline(always)]
-    fn solve(self, inverse: f64, start: usize, n: usize) {
-        let of = self.part(start, n);
-        for i in 0..n {
-            let across = of.right_side[i].get() + (of.beside[i + 1].get() + of.beside[i].get());
-            // On GPUs the row to the south is the newest, which is waited for.
-            of.here[i].set(inverse * ((across + of.up[i].get()) + of.down[i].get()));
-        }
-    }
-
-    /// The residual.
-    #[inline(always)]
-    fn residual(&self, i: usize) -> f64 {
-        let across = self.beside[i + 1].get() + self.beside[i].get();
-        let sum = across + (self.down[i].get() + self.up[i].get());
-        (sum - 4.0 * self.here[i].get()) + self.right_side[i].get()
-    }
-}
 
 /// A pass over the finest level: corrected, relaxed, measured, and its residual restricted.
 ///
@@ -175,10 +59,17 @@ struct Todo<'a> {
     load: Option<isize>,
     /// the equations that each step solves,
     solves: [Option<Equations<'a>>; MOST_STEPS],
-    /// those whose residual is restricted, of which row and which half,
-    residual: Option<(isize, usize, Equations<'a>)>,
+    /// those whose residual is restricted,
+    residual: Option<HalfRow<'a>>,
     /// and the row that is done.
     store: Option<isize>,
+}
+
+/// Half `half` of row `y`.
+struct HalfRow<'a> {
+    y: isize,
+    half: usize,
+    equations: Equations<'a>,
 }
 
 impl<T: Real> Work for RedBlackPass<'_, T> {
@@ -285,7 +176,11 @@ impl<'a, T: Real> RedBlackPass<'a, T> {
         }
         if self.is_restricted(y) {
             let half = self.half_of(y, self.solved.other());
-            todo.residual = Some((y, half, self.equations(y, half)));
+            todo.residual = Some(HalfRow {
+                y,
+                half,
+                equations: self.equations(y, half),
+            });
         }
         todo.store = self
             .finest
@@ -306,8 +201,8 @@ impl<'a, T: Real> RedBlackPass<'a, T> {
         for equations in todo.solves.iter().flatten() {
             equations.solve(inverse, start, n);
         }
-        if let Some((y, half, equations)) = &todo.residual {
-            self.residual(*y, *half, equations, start, n);
+        if let Some(row) = &todo.residual {
+            self.residual(row, start, n);
         }
         if let Some(y) = todo.store {
             self.store(y, start, n);
@@ -420,37 +315,24 @@ impl<'a, T: Real> RedBlackPass<'a, T> {
         }
     }
 
-    /// Half of row `y` of the residual: what the restriction takes, and its squares.
+    /// Half a row of the residual: what the restriction takes, and its squares.
     #[inline(always)]
-    fn residual(
-        &mut self,
-        y: isize,
-        half: usize,
-        equations: &Equations<'_>,
-        start: usize,
-        n: usize,
-    ) {
+    fn residual(&mut self, row: &HalfRow<'_>, start: usize, n: usize) {
         let mut at = start;
         while at < start + n {
             // As in `run`.
             if start + n - at >= LEAF {
-                self.residual_of_leaf(y, half, equations, at, LEAF);
+                self.residual_of_leaf(row, at, LEAF);
             } else {
-                self.residual_of_leaf(y, half, equations, at, start + n - at);
+                self.residual_of_leaf(row, at, start + n - at);
             }
             at += LEAF;
         }
     }
 
     #[inline(always)]
-    fn residual_of_leaf(
-        &mut self,
-        y: isize,
-        half: usize,
-        equations: &Equations<'_>,
-        start: usize,
-        n: usize,
-    ) {
+    fn residual_of_leaf(&mut self, row: &HalfRow<'_>, start: usize, n: usize) {
+        let HalfRow { y, half, equations } = *row;
         let (part, scale) = (self.finest.part(1, y), self.scale);
         let of = equations.part(start, n);
         let out = &mut self.restriction.row(y)[1 + start..][..n];
@@ -559,22 +441,10 @@ fn weights<T: Real>(transfer: &Transfer<T>, j: isize, part: usize, start: usize,
     &transfer.part(j, part)[1 + start..][..n]
 }
 
-/// Writes the even elements of `from` to half `half` of row `y`, from element `start` on, and the odd ones to the next half.
-#[inline(always)]
-fn every_second(from: &[f64], ring: Ring<'_>, y: isize, half: usize, start: usize) {
-    let pairs = from.as_chunks::<2>().0;
-    let n = pairs.len();
-    let even = &ring.half(y, half)[1 + start..][..n];
-    let odd = &ring.half(y, half + 1)[1 + start..][..n];
-    for i in 0..n {
-        even[i].set(pairs[i][0]);
-        odd[i].set(pairs[i][1]);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::galerkin::{CoarseRow, coarsen, computed_rows};
+    use super::super::half_rows::HalfRows;
     use super::super::shape::{Axis, Shape};
     use super::*;
     use crate::element::simd::{Isa, on_unit};

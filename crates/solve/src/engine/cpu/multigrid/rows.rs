@@ -114,7 +114,7 @@ impl Ahead {
     /// How many lines of each are asked for in each of `chunks`.
     #[inline(always)]
     pub fn at_a_time(self, chunks: usize) -> [usize; 3] {
-        self.0.map(|lines| lines.count.div_ceil(chunks.max(1)))
+        self.0.map(|lines| lines.count.div_ceil(chunks))
     }
 
     /// Asks for those of chunk `k`.

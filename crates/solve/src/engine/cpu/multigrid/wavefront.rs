@@ -47,7 +47,7 @@ pub(super) trait Hooks<T> {
 
 const KEPT: isize = 4;
 /// Rows are asked for so many rows before they are needed: caches do not guess them across rows.
-const AHEAD: isize = 2;
+pub(super) const AHEAD: isize = 2;
 
 /// The rows of the steps that are kept. Like fields, with columns 0 where vectors begin.
 pub(super) struct Kept<T> {

@@ -449,13 +449,20 @@ impl WithRightSide<'_> {
         operator.beyond(residual);
     }
 
-    /// Row `y` of plane `z` of zero, of which some points are ω D⁻¹ b now.
+    /// Row `y` of plane `z` of zero, of which some points are ω D⁻¹ b now; with b − Au of before, if it is wanted, too.
     #[inline(always)]
-    pub fn relax_row_from_zero(&self, z: isize, y: usize, step: Step, out: &mut [f64]) {
+    pub fn relax_row_from_zero(
+        &self,
+        z: isize,
+        y: usize,
+        step: Step,
+        relaxed: &mut [f64],
+        residual: Option<&mut [f64]>,
+    ) {
         let Step { omega, colour } = step;
         match colour.map(|colour| self.operator.columns(z, y, colour)) {
-            None => self.columns_from_zero(z, y, (AllColumns, omega), out),
-            Some(half) => self.columns_from_zero(z, y, (half, omega), out),
+            None => self.columns_from_zero(z, y, (AllColumns, omega), relaxed, residual),
+            Some(half) => self.columns_from_zero(z, y, (half, omega), relaxed, residual),
         }
     }
 
@@ -465,7 +472,8 @@ impl WithRightSide<'_> {
         z: isize,
         y: usize,
         (columns, omega): (impl Columns, f64),
-        out: &mut [f64],
+        relaxed: &mut [f64],
+        residual: Option<&mut [f64]>,
     ) {
         let operator = self.operator;
         let held = operator.points.is_none() && operator.free(z, y).is_none();
@@ -475,14 +483,24 @@ impl WithRightSide<'_> {
                 let b = &field.row(z)[y * operator.stride() + 1..][..nx];
                 let inverse = operator.inverse(y, z);
                 for (i, ((out, &b), &inverse)) in
-                    out[1..].iter_mut().zip(b).zip(inverse).enumerate()
+                    relaxed[1..].iter_mut().zip(b).zip(inverse).enumerate()
                 {
                     *out = columns.choose(i, 0.0, (omega * inverse) * b);
                 }
+                if let Some(residual) = residual {
+                    for ((out, &b), &inverse) in residual[1..].iter_mut().zip(b).zip(inverse) {
+                        *out = if inverse == 0.0 { 0.0 } else { b };
+                    }
+                }
             }
-            _ => out.fill(0.0),
+            _ => {
+                relaxed.fill(0.0);
+                if let Some(residual) = residual {
+                    residual.fill(0.0);
+                }
+            }
         }
-        operator.beyond(out);
+        operator.beyond(relaxed);
     }
 
     /// Row `y` of plane `z` of b − Au.
@@ -498,6 +516,30 @@ impl WithRightSide<'_> {
             residual.fill(0.0);
         }
         operator.beyond(residual);
+    }
+
+    /// Row `y` of plane `z` of b − Au after `step`, if `before` is this row of before.
+    ///
+    /// Points of one colour do not depend on each other: what is left of a point's residual when its colour has been relaxed
+    /// is 1 − ω times what it was.
+    #[inline(always)]
+    pub fn residual_row_after(
+        &self,
+        z: isize,
+        y: usize,
+        around: Around<'_>,
+        (step, before): (Step, &[f64]),
+        residual: &mut [f64],
+    ) {
+        self.residual_row(z, y, around, residual);
+        let Some(colour) = step.colour else { return };
+        let (columns, left) = (self.operator.columns(z, y, colour), 1.0 - step.omega);
+        let nx = self.operator.lines[0].axis.len;
+        let (out, before) = (&mut residual[1..nx + 1], &before[1..nx + 1]);
+        for i in 0..nx {
+            out[i] = columns.choose(i, out[i], left * before[i]);
+        }
+        self.operator.beyond(residual);
     }
 
     /// Plane `z` of b − Au.

@@ -139,6 +139,8 @@ impl Planes {
 pub(super) struct Kept {
     bands: Bands,
     steps: Vec<Planes>,
+    /// The residual before the last step.
+    before: Planes,
     residual: Planes,
     /// A row of what is measured.
     row: Vec<f64>,
@@ -161,6 +163,7 @@ impl Kept {
             steps: (0..steps.saturating_sub(1).max(1))
                 .map(|_| step())
                 .collect::<Result<_, _>>()?,
+            before: step()?,
             residual: step()?,
             row: vec![0.0; stride],
         })
@@ -171,7 +174,7 @@ impl Kept {
 ///
 /// It relaxes `u` by `steps` in turn. Afterwards `u` is right in the own planes and `margin` more, if it (unless
 /// it starts from zero) and the right side were `steps.len()` more than that. The residual is restricted of `margin` − 1
-/// planes more than the own ones.
+/// planes more than the own ones. After a step of one colour it is what `WithRightSide::residual_row_after` makes of it.
 pub(super) struct Pass<'a> {
     pub equations: WithRightSide<'a>,
     pub u: &'a mut Field<f64>,
@@ -259,7 +262,14 @@ impl Pass<'_> {
             Some(sum) if step == self.measured && operator.shape.own().contains(&z) => Some(sum),
             _ => None,
         };
-        let in_field = step > 0 && step + 1 == self.steps.len();
+        let is_last = step + 1 == self.steps.len();
+        let mut kept = match &self.restriction {
+            Some(_) if is_last && relaxation.colour.is_some() => {
+                Some(self.kept.before.begin(z, &rows))
+            }
+            _ => None,
+        };
+        let in_field = step > 0 && is_last;
         // The last step writes to the field itself: nothing needs what is there any more.
         let (out, around, first) = match before.last() {
             None => {
@@ -280,15 +290,23 @@ impl Pass<'_> {
                 equations.prefetch_after(z, y, rows.made.end);
             }
             let out = &mut out[(y - first) * stride..][..stride];
+            let kept = kept
+                .as_deref_mut()
+                .map(|plane| &mut plane[(y - rows.first) * stride..][..stride]);
             if self.start == Start::Zero && step == 0 {
-                equations.relax_row_from_zero(z, y, relaxation, out);
-            } else if let Some(sum) = &mut sum {
-                let residual = &mut self.kept.row;
+                equations.relax_row_from_zero(z, y, relaxation, out, kept);
+            } else if sum.is_some() || kept.is_some() {
+                let residual = kept.unwrap_or(&mut self.kept.row);
                 equations.relax_row_and_residual(z, y, around, relaxation, out, residual);
-                add_square_row(sum, y, residual);
+                if let Some(sum) = &mut sum {
+                    add_square_row(sum, y, residual);
+                }
             } else {
                 equations.relax_row(z, y, around, relaxation, out);
             }
+        }
+        if kept.is_some() {
+            self.kept.before.end(z, &rows);
         }
         if !in_field {
             rest[0].end(z, &rows);
@@ -320,11 +338,18 @@ impl Pass<'_> {
             Some(sum) if count == self.measured && operator.shape.own().contains(&z) => Some(sum),
             _ => None,
         };
+        let (before, first) = (self.kept.before.plane(z), bands.of(band, count).first);
         let step = &mut self.kept.residual;
         let plane = step.begin(z, &rows);
         for y in rows.made.clone() {
             let out = &mut plane[(y - rows.first) * stride..][..stride];
-            equations.residual_row(z, y, around, out);
+            match self.steps.last() {
+                Some(&step) if step.colour.is_some() => {
+                    let before = &before[(y - first) * stride..][..stride];
+                    equations.residual_row_after(z, y, around, (step, before), out);
+                }
+                _ => equations.residual_row(z, y, around, out),
+            }
             if let Some(sum) = &mut sum {
                 add_square_row(sum, y, out);
             }

@@ -132,8 +132,8 @@ impl Restriction<'_> {
         for j in rows {
             let mut parts = [(&[][..], 0.0); 9];
             let mut count = 0;
-            for (row, across) in around(y, &weights[1], j) {
-                for (at, down) in planes {
+            for (at, down) in planes {
+                for (row, across) in around(y, &weights[1], j) {
                     let weight = across * down;
                     if weight == 0.0 {
                         continue;

@@ -15,6 +15,8 @@ constexpr int box_most_steps = 2;
 constexpr int box_residual_planes = 4;
 // Numbers of each column that a block keeps.
 constexpr int box_column_numbers = 8;
+// The same where a lane has two columns.
+constexpr int box_pair_numbers = 10;
 // Threads of a block of other kernels.
 constexpr int box_threads = 128;
 // Most points of the coarsest level that a lane solves for.
@@ -103,7 +105,8 @@ struct alignas(8) box_pass {
     double calm_inverse;
     // Null: the operator is one of lines.
     const box_points* points;
-    // The colour that the first relaxation changes, or `no_colour`; colours take turns.
+    // The colour that the first relaxation changes, or `no_colour`; colours take turns. Without a relaxation: that of the
+    // next one, where cycles have left the field. For points of an operator of points: the one of the kernel's work.
     i64 colour;
 };
 static_assert(sizeof(box_pass) == 392, "size of box_pass");

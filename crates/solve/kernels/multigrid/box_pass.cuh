@@ -110,9 +110,9 @@ __device__ __forceinline__ double box_restrict(const double (&columns)[2], const
     for (int x = 0; x < 3; ++x) {
         sum[x] = 0.0;
 #pragma unroll
-        for (int y = 0; y < 3; ++y) {
+        for (int z = 0; z < 3; ++z) {
 #pragma unroll
-            for (int z = 0; z < 3; ++z) {
+            for (int y = 0; y < 3; ++y) {
                 const double weight = rows[y] * planes[z];
                 if (all || weight != 0.0) sum[x] += weight * at(x - 1, y - 1, z - 1);
             }
@@ -491,6 +491,14 @@ template <int warps, int helpers, int steps, class Work> struct box_walk {
             if constexpr (relaxes) fresh[s + 1][k] = even || there ? here[k] : 0.0;
         }
     }
+    // The equations of the points that were relaxed last hold, where they are of one colour. `at`: z + `steps` − 1.
+    __device__ __forceinline__ void leave_out_solved(int at, double (&residual)[per]) const {
+        if (colour < 0) return;
+#pragma unroll
+        for (int k = 0; k < per; ++k) {
+            if (has_colour(k, at)) residual[k] = 0.0;
+        }
+    }
     // Where a step does not reach plane z.
     __device__ __forceinline__ void pass_by(int s, int z) {
         const double* from = before_step(s, z);
@@ -625,6 +633,7 @@ template <int warps, int helpers, int steps, class Work> struct box_walk {
         } else if (then) {
             double residual[per];
             step<steps, false>(z, 0.0, residual);
+            leave_out_solved(z + steps - 1, residual);
             if (measured == steps) keep_to_measure(z, residual);
             if (restricts) keep_residual(z, residual);
         }
@@ -686,6 +695,7 @@ template <int warps, int helpers, int steps, class Work> struct box_walk {
             constexpr int parity = (odd + steps + 1) % 2;
             step_calm<even, odd, steps, false>(from, (2 * steps + parity) * plane_size, 0.0, residual);
             const int z = now - steps - 1;
+            leave_out_solved(odd - 2, residual);
             if (measured == steps) keep_to_measure(z, residual);
             if (restricts) keep_residual(z, residual);
         }

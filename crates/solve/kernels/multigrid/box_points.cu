@@ -11,7 +11,6 @@
 
 KERNEL(relax, cw::box_steps, 1, relax)
 KERNEL(relax_finest, cw::box_steps_along_axes, 1, relax)
-KERNEL(relax_measured, cw::box_steps_along_axes, cw::leaf_rows, relax)
 KERNEL(residual, cw::box_steps, 1, keep_residual)
 KERNEL(residual_finest, cw::box_steps_along_axes, 1, keep_residual)
 KERNEL(residual_measured, cw::box_steps_along_axes, cw::leaf_rows, keep_residual)

@@ -59,6 +59,7 @@ template <int count, int rows> struct points_leaf {
     __device__ i64 place(int x, int y, int z) const { return z * g.plane + y * (g.size[0] + 2) + x + 1; }
     // Plane z may be one beyond an end of an axis that wraps around.
     __device__ i64 at(int y) const { return place(x, y, place_on(g, 2, z)); }
+    __device__ bool has_colour(int y) const { return !((x + y + z + g.colour) & 1); }
     __device__ double* sums() const { return g.sums + (of_all * g.sum_pitch + x); }
 
     // b − Au in row y, u being `value` of a place in a field.
@@ -94,18 +95,15 @@ template <int count, int rows> struct points_leaf {
 // Of the finest level, for its steps.
 using leaf_of_points = points_leaf<box_steps_along_axes, leaf_rows>;
 
-// u + ω D⁻¹ (b − Au). The squares of b − Au if the rows are those of a leaf.
+// u + ω D⁻¹ (b − Au).
 template <int count, int rows> __device__ void relax(const points_leaf<count, rows>& leaf) {
     const box_pass& g = leaf.g;
-    double squares = -0.0;
     for (int y = leaf.start; y < leaf.end; ++y) {
         const i64 at = leaf.at(y);
         const double found = leaf.residual([&](i64 at) { return g.before[at]; }, y);
-        squares += found * found;
-        const bool relaxes = g.colour < 0 || !((leaf.x + y + leaf.z + g.colour) & 1);
+        const bool relaxes = g.colour < 0 || leaf.has_colour(y);
         g.after[at] = relaxes ? g.before[at] + leaf.length(g.omega[0], y) * found : g.before[at];
     }
-    if (rows == leaf_rows) *leaf.sums() = squares;
 }
 
 // ω D⁻¹ b.
@@ -117,12 +115,13 @@ template <class Leaf> __device__ void relax_from_zero(const Leaf& leaf) {
     }
 }
 
-// b − Au, and its squares as there.
+// b − Au; where points of one colour were relaxed last, their equations hold. Its squares if the rows are those of a leaf.
 template <int count, int rows> __device__ void keep_residual(const points_leaf<count, rows>& leaf) {
     const box_pass& g = leaf.g;
     double squares = -0.0;
     for (int y = leaf.start; y < leaf.end; ++y) {
-        const double found = leaf.residual([&](i64 at) { return g.before[at]; }, y);
+        const bool solved = g.colour >= 0 && leaf.has_colour(y);
+        const double found = solved ? 0.0 : leaf.residual([&](i64 at) { return g.before[at]; }, y);
         squares += found * found;
         g.after[leaf.at(y)] = found;
     }

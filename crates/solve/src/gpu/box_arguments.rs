@@ -21,6 +21,8 @@ namespace crosswarp {
         pub(crate) RESIDUAL_PLANES: usize = "box_residual_planes": "int" = 4;
         /// Numbers of each column that a block keeps.
         pub(crate) COLUMN_NUMBERS: usize = "box_column_numbers": "int" = 8;
+        /// The same where a lane has two columns.
+        pub(crate) PAIR_NUMBERS: usize = "box_pair_numbers": "int" = 10;
         /// Threads of a block of other kernels.
         pub(crate) BOX_THREADS: usize = "box_threads": "int" = 128;
         /// Most points of the coarsest level that a lane solves for.
@@ -105,7 +107,8 @@ namespace crosswarp {
         368 pub calm_inverse: f64 = "double",
         /// Null: the operator is one of lines.
         376 pub points: u64 = "const box_points*",
-        /// The colour that the first relaxation changes, or `no_colour`; colours take turns.
+        /// The colour that the first relaxation changes, or `no_colour`; colours take turns. Without a relaxation: that of the
+        /// next one, where cycles have left the field. For points of an operator of points: the one of the kernel's work.
         384 pub colour: i64 = "i64",
     }
 }

@@ -14,7 +14,7 @@ use crate::gpu::arguments::{
     LINE_PASS_THREADS_F64, PLANE_TILE_SHARED_F32, PLANE_TILE_SHARED_F64, SWEEP_THREADS, TILE_WARPS,
 };
 use crate::gpu::box_arguments::{
-    self, BOX_THREADS, COLUMN_NUMBERS, RESIDUAL_PLANES, THREAD_ROWS, TILE_X,
+    self, BOX_THREADS, COLUMN_NUMBERS, PAIR_NUMBERS, RESIDUAL_PLANES, THREAD_ROWS, TILE_X,
 };
 use crate::gpu::level_arguments::{
     self, COLUMN_THREADS, LEVEL_EXCHANGE_THREADS, LEVEL_THREADS, PASS_THREADS, SMALL_SHARED,
@@ -58,6 +58,7 @@ const LEVEL_HEADERS: &[(&str, &str)] = &[
     ("multigrid/box_arguments.cuh", box_arguments::HEADER),
     header!("multigrid/box_pass.cuh"),
     header!("multigrid/box_points.cuh"),
+    header!("multigrid/box_red_black.cuh"),
     header!("multigrid/finest_steps.cuh"),
     header!("multigrid/five_point.cuh"),
     header!("multigrid/neighbours.cuh"),
@@ -206,6 +207,16 @@ pub(crate) const fn box_pass_shared(warps: usize, steps: usize, then: bool) -> u
     ((of_tile * rows + COLUMN_NUMBERS) * TILE_X + residual) * size_of::<f64>()
 }
 
+/// The same of passes in red-black order: as `box_red_black.cuh` has it. `reads`: whether they begin with the field; `then`:
+/// whether a residual follows.
+pub(crate) const fn box_red_black_shared(warps: usize, reads: bool, then: bool) -> usize {
+    // Of a colour.
+    let plane = warps * THREAD_ROWS * TILE_X;
+    let (slots, edges) = if then { (5, 3) } else { (3, 2) };
+    let planes = 2 * (slots + reads as usize) * plane;
+    (2 * PAIR_NUMBERS * TILE_X + planes + 2 * edges * warps * 2 * TILE_X) * size_of::<f64>()
+}
+
 /// Shared memory of a block on an A100, the least of the GPUs that have enough.
 const SHARED_OF_A100: usize = 163 << 10;
 
@@ -217,6 +228,21 @@ macro_rules! box_pass {
             "CROSSWARP_BOX_PASS" $kernel concat!($warps, ", ", $helpers, ", ", $steps, $of), TILE_X * ($warps + $helpers),
             {
                 const BYTES: usize = box_pass_shared($warps, $steps, $then);
+                const { assert!(BYTES <= SHARED_OF_A100) };
+                BYTES
+            }
+        )
+    };
+}
+
+/// Passes in red-black order: whether they begin with the field, and a residual follows; what they do.
+macro_rules! box_red_black {
+    ($kernel:literal, $warps:literal + $helpers:literal, $reads:literal, $then:literal, $of:literal) => {
+        kernel!(
+            LEVEL_HEADERS, "multigrid" "box_red_black.cuh":
+            "CROSSWARP_BOX_RED_BLACK" $kernel concat!($warps, ", ", $helpers, $of), TILE_X * ($warps + $helpers),
+            {
+                const BYTES: usize = box_red_black_shared($warps, $reads, $then);
                 const { assert!(BYTES <= SHARED_OF_A100) };
                 BYTES
             }
@@ -346,10 +372,15 @@ pub const KERNELS: &[Source<'static>] = &[
     box_pass!("box_0", 9 + 0, 0, true, ", cw::as_known<cw::start_field, 0, true>"),
     box_pass!("box_1", 10 + 2, 1, true, ""),
     box_pass!("box_2", 10 + 2, 2, true, ""),
-    // Two relaxations from zero, and down; the correction, and two; two that measure what they leave, and down.
+    // Two relaxations from zero, and down; the correction, and two.
     box_pass!("box_down_2", 10 + 2, 2, true, ", cw::as_known<cw::start_zero, -1, true>"),
     box_pass!("box_up_2", 12 + 0, 2, false, ", cw::as_known<cw::start_corrected, -1, false>"),
-    box_pass!("box_between_2", 10 + 2, 2, true, ", cw::as_known<cw::start_field, 2, true>"),
+    // Red and black points: from zero, and down; the correction, and these; these, measured, and down; the correction to zero,
+    // these, and down.
+    box_red_black!("box_red_black_down", 12 + 0, false, true, ", cw::start_zero, false, true"),
+    box_red_black!("box_red_black_up", 12 + 0, true, false, ", cw::start_corrected, false, false"),
+    box_red_black!("box_red_black_between", 10 + 2, true, true, ", cw::start_field, true, true"),
+    box_red_black!("box_red_black_begun", 12 + 0, false, true, ", cw::start_correction, false, true"),
     file!(
         LEVEL_HEADERS, "multigrid/box_levels.cu",
         "box_restrict_right_side": BOX_THREADS, "box_square": BOX_THREADS, "box_solve_coarsest": 32
@@ -377,8 +408,7 @@ pub const KERNELS: &[Source<'static>] = &[
         "box_points_relax": COLUMN_THREADS, "box_points_relax_from_zero": COLUMN_THREADS,
         "box_points_residual": COLUMN_THREADS, "box_points_square": COLUMN_THREADS, "box_points_prolong": COLUMN_THREADS,
         "box_points_restrict": COLUMN_THREADS, "box_points_relax_finest": COLUMN_THREADS,
-        "box_points_residual_finest": COLUMN_THREADS, "box_points_relax_measured": COLUMN_THREADS,
-        "box_points_residual_measured": COLUMN_THREADS
+        "box_points_residual_finest": COLUMN_THREADS, "box_points_residual_measured": COLUMN_THREADS
     ),
     file!(LEVEL_HEADERS, "multigrid/exchange.cu", "level_exchange": LEVEL_EXCHANGE_THREADS),
     file!(LEVEL_HEADERS, "multigrid/small_levels.cu", "level_cycle_small": SMALL_THREADS; SMALL_SHARED),

@@ -107,7 +107,7 @@ impl<'p> Plane<'p, Hierarchy<f32>> {
             // With a mask or couplings that differ, the other levels decide how fast cycles are.
             let is_plain = finest.fixed.is_none() && finest.coefficients.is_none();
             let smoothing = match is_plain && finest.shape.has_two_colours() {
-                true => Smoothing::of_colours(&symmetric, 1.0),
+                true => Smoothing::of_colours(&symmetric, [1.0; 2]),
                 false => symmetric.clone(),
             };
             let coarse = Smoothing::chebyshev(pre, post, COARSE_INTERVAL);

@@ -168,7 +168,7 @@ impl Levels for Hierarchy {
         observer: &mut impl FnMut(&Progress<'_>),
     ) -> Result<(), SolveError> {
         let cycles = options.method.cycles().ok_or(OptionsError::NotOfLevels)?;
-        let mut gradients = None;
+        let (mut gradients, mut left_by_cycles) = (None, true);
         if let Some(path) = &options.resume {
             let kind = CheckpointKind::Cycles;
             let more = solver.resume(
@@ -186,23 +186,29 @@ impl Levels for Hierarchy {
             )?;
             // Cycles go on from any field.
             if matches!(options.method, Method::Multigrid(_)) {
-                ended.gradients_from = None;
+                left_by_cycles = ended.gradients_from.take().is_none();
             }
             if !more {
                 return Ok(());
             }
         }
+        let by_gradients = matches!(options.method, Method::ConjugateGradients(_));
         if let Some(gpu) = &options.gpu {
             let levels = solver.levels.levels.iter();
             let mut shapes = levels.map(|level| &level.operator.shape);
             let finest = shapes.next().expect("there is a level");
             exchange::reach::<f64>(&mut solver.rows, gpu, finest, shapes)?;
-            let made = GpuBox::new(gpu, &solver.levels);
+            // Cycles, and those of a preconditioner.
+            let uses: &[bool] = match options.method {
+                Method::Multigrid(_) => &[false],
+                Method::ConjugateGradients(_) => &[true],
+                _ => &[false, true],
+            };
+            let made = GpuBox::new(gpu, &solver.levels, uses);
             solver.gpu = Some(all_ready_by(&solver.reduction, made)?);
             ended.on_gpu = true;
         }
         ended.setup_seconds = solver.so_far();
-        let by_gradients = matches!(options.method, Method::ConjugateGradients(_));
         if by_gradients || ended.gradients_from.is_some() {
             if ended.norms.is_empty() {
                 let [norm, _] = solver.measure()?;
@@ -213,7 +219,7 @@ impl Levels for Hierarchy {
             ended.gradients_from.get_or_insert(ended.steps());
             return solver.conjugate_gradients(gradients, ended, options, observer);
         }
-        solver.cycles(cycles.first, ended, options, observer)?;
+        solver.cycles((cycles.first, left_by_cycles), ended, options, observer)?;
         ended.seconds = solver.so_far();
         solver.leave_gpu()
     }
@@ -703,9 +709,10 @@ impl<F: Real> Solver<'_, F, Hierarchy> {
         Ok(self.norms(sums, false)?.0)
     }
 
+    /// Cycles until the residual is small. `left_by_cycles`: whether an earlier run, if there was one, ended with cycles.
     fn cycles(
         &mut self,
-        first: First,
+        (first, left_by_cycles): (First, bool),
         ended: &mut Ended,
         options: &Options<'_>,
         observer: &mut impl FnMut(&Progress<'_>),
@@ -718,7 +725,7 @@ impl<F: Real> Solver<'_, F, Hierarchy> {
             }
         } else {
             match &mut self.gpu {
-                Some(gpu) => gpu.resume(&mut self.rows)?,
+                Some(gpu) => gpu.resume(&mut self.rows, left_by_cycles)?,
                 None => self.levels.resume(&mut self.rows)?,
             }
         }

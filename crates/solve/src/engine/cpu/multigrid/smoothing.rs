@@ -52,11 +52,11 @@ pub(crate) struct Smoothing {
 
 impl Smoothing {
     /// For cycles, of points that have two colours: in red-black order, if relaxations between two corrections are as many
-    /// of one colour as of the other; else `symmetric`.
-    pub fn of_colours(symmetric: &Smoothing, omega: f64) -> Smoothing {
+    /// of one colour as of the other; else `symmetric`. `omegas`: of the first relaxation after a correction, and of others.
+    pub fn of_colours(symmetric: &Smoothing, omegas: [f64; 2]) -> Smoothing {
         let (pre, post) = (symmetric.pre.len(), symmetric.post.len());
         match (pre + post).is_multiple_of(2) {
-            true => Smoothing::red_black(pre, post, omega),
+            true => Smoothing::red_black(pre, post, omegas),
             false => symmetric.clone(),
         }
     }
@@ -95,16 +95,24 @@ impl Smoothing {
     ///
     /// Takes a grid that [can be coloured so](super::shape::Shape::has_two_colours). Not symmetric: as a preconditioner it
     /// would have to end with the colour it began with, which does half as much.
-    fn red_black(pre: usize, post: usize, omega: f64) -> Smoothing {
-        let [red, black] = [Colour::Red, Colour::Black].map(|colour| Step {
+    ///
+    /// The last relaxation before a correction has ω = 1: the equations of its points hold then, so that half of the residual
+    /// is known, and follows from the field alone.
+    fn red_black(pre: usize, post: usize, [first, others]: [f64; 2]) -> Smoothing {
+        let colours = |count: usize| [Colour::Red, Colour::Black].into_iter().cycle().take(count);
+        let step = |omega: f64, colour| Step {
             omega,
             colour: Some(colour),
-        });
-        let mut post: Vec<Step> = [black, red].into_iter().cycle().take(post).collect();
-        post.reverse();
+        };
+        let before = colours(pre).enumerate();
+        let before =
+            before.map(|(at, colour)| step(if at + 1 == pre { 1.0 } else { others }, colour));
+        // Black ones last.
+        let after = colours(post + post % 2).skip(post % 2).enumerate();
+        let after = after.map(|(at, colour)| step(if at == 0 { first } else { others }, colour));
         Smoothing {
-            pre: [red, black].into_iter().cycle().take(pre).collect(),
-            post,
+            pre: before.collect(),
+            post: after.collect(),
         }
     }
 
@@ -134,7 +142,7 @@ mod tests {
     fn colours_take_turns() {
         for (pre, post) in (1..=3).flat_map(|pre| (1..=3).map(move |post| (pre, post))) {
             let symmetric = Smoothing::chebyshev(pre, post, [0.5, 2.0]);
-            let Smoothing { pre, post } = Smoothing::of_colours(&symmetric, 1.0);
+            let Smoothing { pre, post } = Smoothing::of_colours(&symmetric, [1.4, 1.2]);
             let all = [&post[..], &pre[..]].concat();
             if all.len() % 2 == 1 {
                 // Also after two cycles one colour would come twice in a row.
@@ -145,6 +153,10 @@ mod tests {
             assert_eq!(pre[0].colour, Some(Colour::Red));
             assert!(colours.windows(2).all(|two| two[0] != two[1]));
             assert_ne!(colours[0], colours[colours.len() - 1]);
+            let omegas = all.iter().map(|step| step.omega).collect::<Vec<_>>();
+            let expected = (0..omegas.len()).map(|at| if at == 0 { 1.4 } else { 1.2 });
+            let expected = expected.take(omegas.len() - 1).chain([1.0]);
+            assert_eq!(omegas, expected.collect::<Vec<_>>());
         }
     }
 

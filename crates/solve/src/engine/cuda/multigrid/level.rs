@@ -523,7 +523,7 @@ pub(super) fn colour_of(steps: &[Step]) -> i32 {
     first.map_or(NO_COLOUR, of_kernels)
 }
 
-fn of_kernels(colour: Colour) -> i32 {
+pub(super) fn of_kernels(colour: Colour) -> i32 {
     match colour {
         Colour::Red => RED,
         Colour::Black => BLACK,
@@ -543,7 +543,7 @@ mod tests {
     fn the_kernels_that_passes_take_are_those_that_are_compiled() {
         let of = |pre, post, full| {
             let smoothing = Smoothing::chebyshev(pre, post, [0.5, 2.0]);
-            let finest = Smoothing::of_colours(&smoothing, 1.0);
+            let finest = Smoothing::of_colours(&smoothing, [1.0; 2]);
             let finest = finest_kernels(Kind::Plain, &finest, full);
             (finest, coarse_kernels(&smoothing, full))
         };

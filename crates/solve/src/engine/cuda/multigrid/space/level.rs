@@ -7,16 +7,16 @@ use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 use super::points::DevicePoints;
 use crate::engine::cpu::multigrid::galerkin::computed_rows;
 use crate::engine::cpu::multigrid::shape::Shape;
-use crate::engine::cpu::multigrid::smoothing::{Smoothing, Step};
+use crate::engine::cpu::multigrid::smoothing::{Colour, Smoothing, Step};
 use crate::engine::cpu::multigrid::space::level::{DEPTH, Level};
 use crate::engine::cpu::multigrid::space::line::Line;
 use crate::engine::cpu::multigrid::space::operator::Operator;
 use crate::engine::cpu::multigrid::space::transfer::Transfer;
 use crate::engine::cuda::kernels;
-use crate::engine::cuda::multigrid::level::colour_of;
+use crate::engine::cuda::multigrid::level::{colour_of, of_kernels};
 use crate::engine::cuda::multigrid::storage::{DeviceField, Stored, pitch_of};
 use crate::engine::cuda::multigrid::{exchange, longest_run};
-use crate::engine::cuda::sources::box_pass_shared;
+use crate::engine::cuda::sources::{box_pass_shared, box_red_black_shared};
 use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
 use crate::gpu::box_arguments::{BoxPass, MOST_STEPS, THREAD_ROWS, TILE_X};
@@ -37,27 +37,18 @@ const FEWEST_ROWS: usize = 32;
 pub(super) const MOST_ROWS: usize = 65_535 * FEWEST_ROWS;
 
 /// Columns, and rows, of a tile on each side of its own ones, where a launch reads `margin` around these: as `box_pass.cuh`
-/// has it.
+/// and `box_red_black.cuh` have it.
 const fn side_of(margin: usize) -> usize {
     margin.next_multiple_of(2)
 }
 
-/// Own rows of a tile that so many warps have: whole leaves where squares are summed.
-const fn own_rows(warps: usize, margin: usize, measured: bool) -> usize {
-    let rows = warps * THREAD_ROWS - 2 * side_of(margin);
-    match measured {
-        true => rows / LEAF_ROWS * LEAF_ROWS,
-        false => rows,
-    }
-}
-
 /// Points around its own ones that a launch reads.
-fn margin_of(steps: usize, (_, measured, restrict): Known) -> usize {
-    let beyond = match restrict {
-        true => 2,
-        false => usize::from(measured == Some(steps)),
-    };
-    steps + beyond
+const fn margin_of(steps: usize, measured: Option<usize>, restrict: bool) -> usize {
+    match (restrict, measured) {
+        (true, _) => steps + 2,
+        (false, Some(at)) if at == steps => steps + 1,
+        _ => steps,
+    }
 }
 
 /// A kernel that makes passes.
@@ -69,16 +60,64 @@ pub(super) struct PassKernel {
     helpers: usize,
     /// Relaxations of a launch.
     steps: usize,
+    of: Points,
     /// Whether a residual can follow them.
     then: bool,
     /// What it is made for, if not for all.
     only: Option<Known>,
 }
 
+/// What a relaxation computes, and so a lane has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Points {
+    /// All points, of a column.
+    All,
+    /// Red ones, then black ones, of two columns.
+    RedBlack,
+}
+
+impl Points {
+    /// Of a level: `lines` tells whether its operator is one of lines, without axes that wrap around.
+    fn of(steps: &[Step], lines: bool) -> Points {
+        let colours: Vec<_> = steps.iter().map(|step| step.colour).collect();
+        match lines && colours == [Some(Colour::Red), Some(Colour::Black)] {
+            true => Points::RedBlack,
+            false => Points::All,
+        }
+    }
+}
+
 impl PassKernel {
     /// Of a block.
     fn threads(&self) -> u32 {
         (TILE_X * (self.warps + self.helpers)) as u32
+    }
+
+    fn shared(&self) -> usize {
+        match self.of {
+            Points::All => box_pass_shared(self.warps, self.steps, self.then),
+            Points::RedBlack => {
+                let (start, ..) = self.only.expect("all are made for one kind of pass");
+                let reads = [START_FIELD, START_CORRECTED].contains(&start);
+                box_red_black_shared(self.warps, reads, self.then)
+            }
+        }
+    }
+
+    /// A block's own columns and rows: of these whole leaves where squares are summed.
+    fn own(&self, (start, measured, restrict): Known) -> [usize; 2] {
+        let side = side_of(margin_of(self.steps, measured, restrict));
+        let columns = match self.of {
+            Points::All => TILE_X - 2 * side,
+            // The last odd column has no lane behind that could correct it.
+            Points::RedBlack if start >= START_CORRECTED => 2 * TILE_X - 2 * side - 2,
+            Points::RedBlack => 2 * TILE_X - 2 * side,
+        };
+        let rows = self.warps * THREAD_ROWS - 2 * side;
+        match measured {
+            Some(_) => [columns, rows / LEAF_ROWS * LEAF_ROWS],
+            None => [columns, rows],
+        }
     }
 }
 
@@ -100,14 +139,35 @@ const fn pass(
         warps,
         helpers,
         steps,
+        of: Points::All,
         then,
         only,
     }
 }
 
+const fn red_black(name: &'static str, warps: (usize, usize), only: Known) -> PassKernel {
+    let (_, measured, restrict) = only;
+    PassKernel {
+        of: Points::RedBlack,
+        ..pass(name, warps, 2, measured.is_some() || restrict, Some(only))
+    }
+}
+
 /// Those for one kind of pass first. Warps: as many as there are registers for; where squares are summed, whose own rows are
 /// whole leaves, no more than bring another leaf; without relaxations, no more than that two blocks fit.
-const KERNELS: [PassKernel; 6] = [
+const KERNELS: [PassKernel; 9] = [
+    red_black("box_red_black_down", (12, 0), (START_ZERO, None, true)),
+    red_black("box_red_black_up", (12, 0), (START_CORRECTED, None, false)),
+    red_black(
+        "box_red_black_between",
+        (10, 2),
+        (START_FIELD, Some(2), true),
+    ),
+    red_black(
+        "box_red_black_begun",
+        (12, 0),
+        (START_CORRECTION, None, true),
+    ),
     pass(
         "box_down_2",
         (10, 2),
@@ -122,21 +182,17 @@ const KERNELS: [PassKernel; 6] = [
         false,
         Some((START_CORRECTED, None, false)),
     ),
-    pass(
-        "box_between_2",
-        (10, 2),
-        2,
-        true,
-        Some((START_FIELD, Some(2), true)),
-    ),
     pass("box_2", (10, 2), 2, true, None),
     pass("box_1", (10, 2), 1, true, None),
     pass("box_0", (9, 0), 0, true, Some(MEASURED)),
 ];
 
-fn place_of(steps: usize, known: Known) -> usize {
-    let fits =
-        |kernel: &PassKernel| kernel.steps == steps && kernel.only.is_none_or(|only| only == known);
+fn place_of(steps: usize, of: Points, known: Known) -> usize {
+    let fits = |kernel: &PassKernel| {
+        // What relaxes all points can leave those of a colour as they are.
+        let points = kernel.of == of || kernel.of == Points::All;
+        kernel.steps == steps && points && kernel.only.is_none_or(|only| only == known)
+    };
     KERNELS
         .iter()
         .position(fits)
@@ -162,27 +218,40 @@ fn launches(count: usize, known: Known) -> Vec<(usize, Known)> {
 }
 
 /// All launches of passes that cycles make.
-fn launches_of(smoothing: &Smoothing) -> Vec<(usize, Known)> {
-    let (pre, post) = (smoothing.pre.len(), smoothing.post.len());
+fn launches_of(smoothing: &Smoothing) -> Vec<(Vec<Step>, Known)> {
+    let Smoothing { pre, post } = smoothing;
+    let both = [&post[..], pre].concat();
     let passes = [
-        (0, MEASURED),
+        (&[][..], MEASURED),
         (pre, (START_FIELD, Some(0), true)),
         (pre, (START_CORRECTED, None, false)),
-        (post + pre, (START_CORRECTED, Some(post + pre), true)),
+        (&both, (START_CORRECTED, Some(both.len()), true)),
         (pre, (START_ZERO, None, true)),
         (pre, (START_CORRECTION, None, true)),
         (post, (START_CORRECTED, None, false)),
     ];
-    let all = passes
-        .iter()
-        .flat_map(|&(count, known)| launches(count, known));
-    all.collect()
+    let of_pass = |(steps, known): (&[Step], Known)| {
+        let mut done = 0;
+        let launches = launches(steps.len(), known).into_iter();
+        let launches = launches.map(move |(count, known)| {
+            let these = steps[done..done + count].to_vec();
+            done += count;
+            (these, known)
+        });
+        launches.collect::<Vec<_>>()
+    };
+    passes.into_iter().flat_map(of_pass).collect()
 }
 
-/// The kernels of passes that cycles launch.
-pub(super) fn pass_kernels(smoothing: &Smoothing) -> Vec<&'static PassKernel> {
-    let all = launches_of(smoothing).into_iter();
-    let mut places: Vec<usize> = all.map(|(steps, known)| place_of(steps, known)).collect();
+/// The kernels of passes that cycles with these `smoothings` launch, of operators of lines that wrap around or not.
+pub(super) fn pass_kernels<'a>(
+    smoothings: impl IntoIterator<Item = &'a Smoothing>,
+    wraps: bool,
+) -> Vec<&'static PassKernel> {
+    let all = smoothings.into_iter().flat_map(launches_of);
+    let mut places: Vec<usize> = all
+        .map(|(steps, known)| place_of(steps.len(), Points::of(&steps, !wraps), known))
+        .collect();
     places.sort_unstable();
     places.dedup();
     places.into_iter().map(|place| &KERNELS[place]).collect()
@@ -196,29 +265,23 @@ pub(crate) struct Passes {
 /// Such a kernel on a GPU.
 struct Loaded {
     function: Function,
-    shared: u32,
     /// Blocks that run at once.
     resident: usize,
 }
 
 impl Passes {
-    pub fn new(device: &Device, smoothing: &Smoothing) -> Result<Passes, GpuError> {
-        let wanted = pass_kernels(smoothing);
+    /// Loads these kernels: later it could not be done while PEs of the same GPU wait for each other in kernels.
+    pub fn new(device: &Device, wanted: &[&PassKernel]) -> Result<Passes, GpuError> {
         let load = |kernel: &PassKernel| -> Result<Option<Loaded>, GpuError> {
             if !wanted.contains(&kernel) {
                 return Ok(None);
             }
             let function = kernels::find_plain(device, kernel.name)?;
-            let shared = box_pass_shared(kernel.warps, kernel.steps, kernel.then) as u32;
             let launch = Launch::new(&function)
                 .block(kernel.threads())
-                .shared(shared);
+                .shared(kernel.shared() as u32);
             let resident = launch.max_resident()? as usize;
-            Ok(Some(Loaded {
-                function,
-                shared,
-                resident,
-            }))
+            Ok(Some(Loaded { function, resident }))
         };
         let loaded = KERNELS.iter().map(load).collect::<Result<_, _>>()?;
         Ok(Passes { loaded })
@@ -234,6 +297,8 @@ pub(crate) struct Plan<'a> {
     pub measured: Option<usize>,
     /// Whether the next level's right side is made.
     pub restrict: bool,
+    /// Without steps: the colour whose equations hold.
+    pub solved: Option<Colour>,
 }
 
 /// Numbers of a level that kernels reach by address only.
@@ -442,31 +507,28 @@ impl DeviceLevel {
             steps: all,
             measured,
             restrict,
+            solved,
         } = *plan;
         let mut done = 0;
         for (steps, known) in launches(all.len(), (start, measured, restrict)) {
             let (start, measured, restrict) = known;
-            let place = place_of(steps, known);
+            let these = &all[done..done + steps];
+            let place = place_of(steps, Points::of(these, self.lines_end()), known);
             let (kernel, loaded) = (&KERNELS[place], passes.loaded[place].as_ref());
-            let Loaded {
-                function,
-                shared,
-                resident,
-            } = loaded.expect("it was loaded");
-            let margin = margin_of(steps, known);
+            let loaded = loaded.expect("it was loaded");
+            let margin = margin_of(steps, measured, restrict);
             if start == START_FIELD || start == START_CORRECTED {
                 exchange::halo(stream, rows, &self.shape, &self.fields[0], margin)?;
             }
             let mut omega = [0.0; MOST_STEPS];
-            let these = &all[done..done + steps];
             for (omega, step) in omega.iter_mut().zip(these) {
                 *omega = step.omega;
             }
-            let wide = TILE_X - 2 * side_of(margin);
-            let high = own_rows(kernel.warps, margin, measured.is_some());
+            let [wide, high] = kernel.own(known);
             let [nx, ny, _] = self.operator.arguments.size.map(|n| n as usize);
             let tiles = [nx.div_ceil(wide), ny.div_ceil(high)];
-            let planes = self.planes_of_a_block(tiles[0] * tiles[1], margin, steps, *resident);
+            let planes =
+                self.planes_of_a_block(tiles[0] * tiles[1], margin, steps, loaded.resident);
             let arguments = BoxPass {
                 before: self.fields[0].address(),
                 after: if steps > 0 {
@@ -481,17 +543,20 @@ impl DeviceLevel {
                     0
                 },
                 omega,
-                colour: colour_of(these).into(),
+                colour: match (these, solved) {
+                    ([], Some(solved)) => of_kernels(solved.other()).into(),
+                    _ => colour_of(these).into(),
+                },
                 start,
                 measured: measured.map_or(-1, |at| at as i32),
                 planes: planes as i32,
                 ..self.operator.arguments
             };
             let blocks = self.shape.own().len().div_ceil(planes);
-            let launch = Launch::new(function)
+            let launch = Launch::new(&loaded.function)
                 .grid((tiles[0] as u32, tiles[1] as u32, blocks as u32))
                 .block(kernel.threads())
-                .shared(*shared);
+                .shared(kernel.shared() as u32);
             // SAFETY: the parameter is a `box_pass`, made by `new` with arrays of its extent, which live until the stream
             // has been waited for; what is read is not what is written.
             unsafe { launch.launch(stream, (ByValue(arguments),)) }?;
@@ -501,6 +566,11 @@ impl DeviceLevel {
             done += steps;
         }
         Ok(())
+    }
+
+    /// Whether the operator is one of lines, none of which wraps around.
+    fn lines_end(&self) -> bool {
+        self.operator.points.is_none() && self.operator.arguments.wraps == [0; 3]
     }
 
     /// Planes of a block: those with which waves of `resident` blocks, all of them at once, go through the fewest planes.
@@ -624,21 +694,30 @@ mod tests {
             let shape = shapes.find(|shape| shape.kernel == kernel.name);
             let shape = shape.expect("a kernel of that name");
             assert_eq!(shape.threads, kernel.threads(), "{}", kernel.name);
-            let shared = box_pass_shared(kernel.warps, kernel.steps, kernel.then);
-            assert_eq!(shape.dynamic_shared as usize, shared, "{}", kernel.name);
+            assert_eq!(
+                shape.dynamic_shared as usize,
+                kernel.shared(),
+                "{}",
+                kernel.name
+            );
         }
     }
 
     #[test]
     fn the_kernels_that_passes_take_are_those_that_are_compiled() {
-        let names = |pre, post| -> Vec<&str> {
-            let smoothing = Smoothing::chebyshev(pre, post, [0.4, 2.0]);
-            let kernels = pass_kernels(&smoothing).into_iter();
+        let of = |pre, post| Smoothing::chebyshev(pre, post, [0.4, 2.0]);
+        let names = |smoothing: &Smoothing, wraps| -> Vec<&str> {
+            let kernels = pass_kernels([smoothing], wraps).into_iter();
             kernels.map(|kernel| kernel.name).collect()
         };
-        let known = ["box_down_2", "box_up_2", "box_between_2"];
-        assert_eq!(names(2, 2), [&known[..], &["box_2", "box_0"]].concat());
-        assert_eq!(names(1, 1), ["box_2", "box_1", "box_0"]);
+        let all_points = ["box_down_2", "box_up_2", "box_2", "box_0"];
+        assert_eq!(names(&of(2, 2), false), all_points);
+        assert_eq!(names(&of(1, 1), false), ["box_2", "box_1", "box_0"]);
+        let colours = Smoothing::of_colours(&of(2, 2), [1.4, 1.2]);
+        let red_black = ["down", "up", "between", "begun"].map(|of| format!("box_red_black_{of}"));
+        let others = ["box_2", "box_0"].map(str::to_string);
+        assert_eq!(names(&colours, false), [&red_black[..], &others].concat());
+        assert_eq!(names(&colours, true), all_points);
         assert_eq!(
             launches(5, (START_CORRECTED, Some(5), true)),
             [
@@ -658,13 +737,16 @@ mod tests {
 
     #[test]
     fn as_many_rows_as_are_possible_are_so_for_all_launches() {
-        let blocks = |(steps, known): (usize, Known)| {
-            let warps = KERNELS[place_of(steps, known)].warps;
-            MOST_ROWS.div_ceil(own_rows(warps, margin_of(steps, known), known.1.is_some()))
+        let blocks = |(steps, known): (Vec<Step>, Known)| {
+            let kernel = &KERNELS[place_of(steps.len(), Points::of(&steps, true), known)];
+            MOST_ROWS.div_ceil(kernel.own(known)[1])
         };
         let relaxations = (1..=3).flat_map(|pre| (1..=3).map(move |post| (pre, post)));
-        let all = relaxations
-            .flat_map(|(pre, post)| launches_of(&Smoothing::chebyshev(pre, post, [0.4, 2.0])));
+        let all = relaxations.flat_map(|(pre, post)| {
+            let symmetric = Smoothing::chebyshev(pre, post, [0.4, 2.0]);
+            let colours = Smoothing::of_colours(&symmetric, [1.4, 1.2]);
+            [launches_of(&symmetric), launches_of(&colours)].concat()
+        });
         assert_eq!(all.map(blocks).max(), Some(65_535));
     }
 

@@ -82,21 +82,25 @@ impl GpuBox {
     }
 
     /// Copies the levels, with the field and the right side of the finest. The size has been
-    /// [checked](Self::check).
-    pub(crate) fn new(gpu: &Gpu, hierarchy: &Hierarchy) -> Result<GpuBox, GpuError> {
+    /// [checked](Self::check). `uses`: whether it makes cycles of their own (false), and those of a preconditioner (true).
+    pub(crate) fn new(gpu: &Gpu, hierarchy: &Hierarchy, uses: &[bool]) -> Result<GpuBox, GpuError> {
         let finest = &hierarchy.levels[0].operator;
         let device = &gpu.device;
         let stream = Stream::new(device)?;
         let smoothing = hierarchy.smoothing.clone();
         let of_points = finest.points.is_some();
+        let mut kernels_of_passes = Vec::new();
         let mut names = vec![RESTRICT_RIGHT_SIDE, SQUARE, SOLVE_COARSEST];
         match of_points {
             true => names.extend(point_passes::KERNELS),
-            false => names.extend(
-                pass_kernels(&smoothing.symmetric)
+            false => {
+                let wraps = finest.lines.iter().any(|line| line.axis.wraps);
+                let smoothings = uses
                     .iter()
-                    .map(|pass| pass.name),
-            ),
+                    .map(|&symmetric| smoothing.of_level(0, symmetric));
+                kernels_of_passes = pass_kernels(smoothings, wraps);
+                names.extend(kernels_of_passes.iter().map(|pass| pass.name));
+            }
         }
         kernels::compile_together(device, names.into_iter().chain(sums::KERNELS));
         let mut levels: Vec<DeviceLevel> = Vec::new();
@@ -120,7 +124,7 @@ impl GpuBox {
         Ok(GpuBox {
             passes: match of_points {
                 true => AllPasses::Points(Box::new(PointKernels::new(device)?)),
-                false => AllPasses::Lines(Passes::new(device, &smoothing.symmetric)?),
+                false => AllPasses::Lines(Passes::new(device, &kernels_of_passes)?),
             },
             levels,
             bands,
@@ -149,6 +153,7 @@ impl GpuBox {
             steps: if full { &[] } else { &pre },
             measured: Some(0),
             restrict: true,
+            solved: None,
         };
         self.pass(rows, 0, &plan)?;
         self.sums.publish(&self.stream, 1)?;
@@ -169,22 +174,29 @@ impl GpuBox {
                 steps: &pre,
                 measured: None,
                 restrict: false,
+                solved: None,
             };
             self.pass(rows, 0, &plan)?;
             // Two launches take less time than one that does all.
-            self.resume(rows)?;
+            self.resume(rows, true)?;
         }
         self.sum(rows)
     }
 
     /// See `Hierarchy::resume`.
-    pub(crate) fn resume(&mut self, rows: &mut LevelRows<'_>) -> Result<(), GpuError> {
+    pub(crate) fn resume(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        left_by_cycles: bool,
+    ) -> Result<(), GpuError> {
+        let solved = self.smoothing_of(0, false).solved_before();
         // It measures, too, because no kernel only restricts.
         let plan = Plan {
             start: START_FIELD,
             steps: &[],
             measured: Some(0),
             restrict: true,
+            solved: solved.filter(|_| left_by_cycles),
         };
         self.pass(rows, 0, &plan)
     }
@@ -201,6 +213,7 @@ impl GpuBox {
             steps: &[&post[..], &pre[..]].concat(),
             measured: Some(post.len() + pre.len()),
             restrict: true,
+            solved: None,
         };
         self.pass(rows, 0, &plan)?;
         self.sums.publish(&self.stream, 1)?;
@@ -212,7 +225,7 @@ impl GpuBox {
         &mut self,
         rows: &mut LevelRows<'_>,
     ) -> Result<Superaccumulator<f64>, GpuError> {
-        self.resume(rows)?;
+        self.resume(rows, false)?;
         self.sums.publish(&self.stream, 1)?;
         self.sum(rows)
     }
@@ -326,6 +339,7 @@ impl GpuBox {
                     steps: &pre,
                     measured: None,
                     restrict: true,
+                    solved: None,
                 };
                 self.pass(rows, at, &down)?;
             }
@@ -338,6 +352,7 @@ impl GpuBox {
                 steps: &post,
                 measured: None,
                 restrict: false,
+                solved: None,
             };
             self.pass(rows, at, &up)?;
             let level = &self.levels[at];
@@ -384,6 +399,7 @@ impl Preconditioner for GpuBox {
             steps: &pre,
             measured: None,
             restrict: true,
+            solved: None,
         };
         self.pass(rows, 0, &down)?;
         self.cycle_below(rows, 1, START_ZERO, true)?;

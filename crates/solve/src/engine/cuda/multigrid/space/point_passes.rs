@@ -9,26 +9,19 @@ use super::level::{DeviceLevel, Plan};
 use crate::engine::cpu::multigrid::smoothing::Step;
 use crate::engine::cuda::kernels;
 use crate::engine::cuda::multigrid::exchange;
-use crate::engine::cuda::multigrid::level::colour_of;
+use crate::engine::cuda::multigrid::level::{colour_of, of_kernels};
 use crate::exchange::level_rows::LevelRows;
 use crate::gpu::box_arguments::BoxPass;
 use crate::gpu::error::GpuError;
 use crate::gpu::level_arguments::{
-    COLUMN_THREADS, START_CORRECTED, START_CORRECTION, START_FIELD, START_ZERO,
+    COLUMN_THREADS, NO_COLOUR, START_CORRECTED, START_CORRECTION, START_FIELD, START_ZERO,
 };
 
 /// The kernels.
-const RELAX: [&str; 3] = [
-    "box_points_relax",
-    "box_points_relax_finest",
-    "box_points_relax_measured",
-];
+const RELAX: [&str; 2] = ["box_points_relax", "box_points_relax_finest"];
 const RELAX_FROM_ZERO: &str = "box_points_relax_from_zero";
-const RESIDUAL: [&str; 3] = [
-    "box_points_residual",
-    "box_points_residual_finest",
-    "box_points_residual_measured",
-];
+const RESIDUAL: [&str; 2] = ["box_points_residual", "box_points_residual_finest"];
+const RESIDUAL_MEASURED: &str = "box_points_residual_measured";
 const SQUARE: &str = "box_points_square";
 const PROLONG: &str = "box_points_prolong";
 const RESTRICT: &str = "box_points_restrict";
@@ -39,8 +32,6 @@ pub(super) const KERNELS: [&str; 1] = [RESTRICT];
 struct ForLevels {
     coarse: Function,
     finest: Function,
-    /// The finest, and what is found is measured.
-    measured: Function,
 }
 
 /// Those on a GPU.
@@ -48,6 +39,8 @@ pub(crate) struct PointKernels {
     relax: ForLevels,
     relax_from_zero: Function,
     residual: ForLevels,
+    /// Of the finest level, and what is found is measured.
+    residual_measured: Function,
     square: Function,
     prolong: Function,
     restrict: Function,
@@ -56,17 +49,17 @@ pub(crate) struct PointKernels {
 impl PointKernels {
     pub fn new(device: &Device) -> Result<PointKernels, GpuError> {
         let find = |name| kernels::find_plain(device, name);
-        let for_levels = |[coarse, finest, measured]: [_; 3]| -> Result<ForLevels, GpuError> {
+        let for_levels = |[coarse, finest]: [_; 2]| -> Result<ForLevels, GpuError> {
             Ok(ForLevels {
                 coarse: find(coarse)?,
                 finest: find(finest)?,
-                measured: find(measured)?,
             })
         };
         Ok(PointKernels {
             relax: for_levels(RELAX)?,
             relax_from_zero: find(RELAX_FROM_ZERO)?,
             residual: for_levels(RESIDUAL)?,
+            residual_measured: find(RESIDUAL_MEASURED)?,
             square: find(SQUARE)?,
             prolong: find(PROLONG)?,
             restrict: find(RESTRICT)?,
@@ -104,17 +97,14 @@ impl ForLevels {
         &self,
         stream: &Stream,
         level: &DeviceLevel,
-        measures: bool,
         arguments: BoxPass,
     ) -> Result<(), GpuError> {
         let points = level.operator.points.as_ref();
-        let is_finest = points.is_some_and(|points| points.is_finest);
-        let (kernel, rows) = match (is_finest, measures) {
-            (false, _) => (&self.coarse, 1),
-            (true, false) => (&self.finest, 1),
-            (true, true) => (&self.measured, LEAF_ROWS),
+        let kernel = match points.is_some_and(|points| points.is_finest) {
+            false => &self.coarse,
+            true => &self.finest,
         };
-        launch_columns(stream, kernel, rows, arguments)
+        launch_columns(stream, kernel, 1, arguments)
     }
 }
 
@@ -161,6 +151,7 @@ impl DeviceLevel {
             steps,
             measured,
             restrict,
+            solved,
         } = *plan;
         let mut done = 0;
         match start {
@@ -181,39 +172,44 @@ impl DeviceLevel {
             }
             _ => debug_assert_eq!(start, START_FIELD),
         }
-        for (at, &step) in steps.iter().enumerate().skip(done) {
+        let kept = self.residual.as_ref();
+        let kept = kept.expect("it is a level of points").address();
+        let measures = measured == Some(steps.len());
+        if measured == Some(0) && !measures {
             exchange::halo(stream, rows, &self.shape, &self.fields[0], 1)?;
-            let (measures, arguments) = (measured == Some(at), self.relaxing(step));
-            kernels.relax.launch(stream, self, measures, arguments)?;
+            let before = BoxPass {
+                after: kept,
+                colour: NO_COLOUR.into(),
+                ..self.arguments()
+            };
+            launch_columns(stream, &kernels.residual_measured, LEAF_ROWS, before)?;
+        }
+        for &step in &steps[done..] {
+            exchange::halo(stream, rows, &self.shape, &self.fields[0], 1)?;
+            let arguments = self.relaxing(step);
+            kernels.relax.launch(stream, self, arguments)?;
             self.fields.swap(0, 1);
         }
-        let measures = measured == Some(steps.len());
         if !measures && !restrict {
             return Ok(());
         }
-        // The planes beside the own ones are restricted, too.
-        exchange::halo(stream, rows, &self.shape, &self.fields[0], 2)?;
-        let kept = self.residual.as_ref().expect("it is a level of points");
+        exchange::halo(stream, rows, &self.shape, &self.fields[0], 1)?;
         let residual = BoxPass {
-            after: kept.address(),
+            after: kept,
+            colour: steps
+                .last()
+                .map_or(solved, |last| last.colour)
+                .map_or(NO_COLOUR, of_kernels)
+                .into(),
             ..self.arguments()
         };
-        if measures {
-            kernels.residual.launch(stream, self, true, residual)?;
+        match measures {
+            true => launch_columns(stream, &kernels.residual_measured, LEAF_ROWS, residual)?,
+            false => kernels.residual.launch(stream, self, residual)?,
         }
         if restrict {
-            if !measures || self.shape.spread {
-                let planes = match self.shape.spread {
-                    true => self.shape.rows(1),
-                    false => self.shape.own(),
-                };
-                let all = BoxPass {
-                    plane_start: planes.start as i32,
-                    plane_end: planes.end as i32,
-                    ..residual
-                };
-                kernels.residual.launch(stream, self, false, all)?;
-            }
+            let kept = self.residual.as_ref().expect("it is a level of points");
+            exchange::halo(stream, rows, &self.shape, kept, 1)?;
             let arguments = BoxPass {
                 before: residual.after,
                 ..self.arguments()

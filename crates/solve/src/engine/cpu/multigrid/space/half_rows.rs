@@ -6,6 +6,7 @@
 use std::io;
 use std::ops::Range;
 
+use super::line::Line;
 use super::operator::Operator;
 use super::row::{ColumnOf, Couplings, Even, Point, RowOf};
 use crate::engine::cpu::multigrid::smoothing::Colour;
@@ -23,6 +24,7 @@ pub(super) struct Places {
     pub stride: usize,
     /// Elements from a plane to the next.
     plane: usize,
+    /// How many planes there are: those that are in use at once, no more, so that a cache has to hold no others.
     kept: isize,
     /// The first row that is there.
     pub first: usize,
@@ -112,7 +114,7 @@ pub(super) struct HalfColumns {
     alike: ColumnOf,
     /// The other ones.
     others: Vec<(usize, ColumnOf)>,
-    /// 1 where there is an equation, by elements; and those without one.
+    /// Those without an equation.
     pub held: Vec<usize>,
 }
 
@@ -143,7 +145,7 @@ impl HalfColumns {
         }
     }
 
-    /// The first element that may be coupled to anything: from [`BEFORE`] on, or one before.
+    /// Where the first element is that counts for coarse points: the column before the first one does where the axis wraps.
     #[inline(always)]
     pub fn first(&self) -> usize {
         BEFORE - usize::from(self.wraps && self.odd)
@@ -161,7 +163,7 @@ impl HalfColumns {
         2 * element + usize::from(self.odd)
     }
 
-    /// The elements that are computed with the calm ones, of which the last may be no columns.
+    /// Where the calm elements begin, and how many chunks they are, of which the last may have other ones, too.
     #[inline(always)]
     fn whole(&self) -> (usize, usize) {
         (self.calm.start, self.calm.len().div_ceil(CHUNK))
@@ -198,9 +200,8 @@ pub(super) struct RowKinds {
 }
 
 /// A kind of rows of points.
-#[derive(Clone, Copy)]
 pub(super) struct RowKind {
-    pub of: RowOf,
+    of: RowOf,
     /// Of the calm columns.
     even: Option<Even>,
     /// Whether it has equations.
@@ -212,7 +213,8 @@ pub(super) struct RowKind {
 impl RowKinds {
     pub fn new(operator: &Operator) -> RowKinds {
         let [_, y, z] = &operator.lines;
-        let kinds_of = |line: &super::line::Line| {
+        // Which points of an axis are alike, and the first one of each kind.
+        let kinds_of = |line: &Line| -> (Vec<usize>, Vec<usize>) {
             let mut first = Vec::new();
             let mut known = Vec::new();
             let of = (0..line.axis.len)
@@ -233,8 +235,7 @@ impl RowKinds {
                 .collect();
             (of, first)
         };
-        let ((of_row, rows), (of_plane, planes)): ((Vec<usize>, Vec<usize>), _) =
-            (kinds_of(y), kinds_of(z));
+        let ((of_row, rows), (of_plane, planes)) = (kinds_of(y), kinds_of(z));
         let kind = |j: usize, k: usize| {
             let of = operator.row_of(j, k);
             RowKind {
@@ -281,7 +282,7 @@ pub(super) struct Equations<'a> {
 }
 
 impl<'a> Equations<'a> {
-    /// Of half a row, and the other colour's `half` beside and around it; all as [`HalfRows::row`] has them.
+    /// Point `i`, whose value is `centre`.
     #[inline(always)]
     fn point(&self, i: usize, centre: f64) -> Point {
         Point {
@@ -361,6 +362,8 @@ impl<'a> Equations<'a> {
     }
 
     #[inline(always)]
+    // As in `Row::apply`.
+    #[allow(clippy::needless_range_loop)]
     fn relax_chunks_only(
         &self,
         chunks: usize,

@@ -2,9 +2,9 @@
 //! as `red_black.rs` of planes.
 //!
 //! A wavefront as in `pass.rs`, with two differences. A step changes points of one colour, of which none depends on another
-//! one, so points are changed in place: step s is s planes behind, and in the band of rows s rows, and what the next band
-//! needs of this one it finds in the field. And rows are kept with their colours apart (`half_rows.rs`), so that a step
-//! computes and loads nothing in vain.
+//! one, so points are changed in place: step s is s planes behind, and in a band of rows s rows. The next band finds what
+//! it needs of this one in the field. And rows are kept with their colours apart (`half_rows.rs`), so that a step computes
+//! its own points alone.
 
 use std::io;
 use std::ops::Range;
@@ -26,8 +26,10 @@ use crate::field::storage::Field;
 const MOST_STEPS: usize = 6;
 /// Rows of a leaf of sums: bands are whole leaves of the residual.
 const LEAF: usize = 16;
-/// Bytes that all that a band keeps should fit in: most of the cache of a core.
+/// Bytes that all that a band keeps should fit in: a core's part of its caches. Steps take plane after plane, so they find
+/// in the third level what the second has no room for, while rows that two bands load cost memory bandwidth.
 const CACHE: usize = 2 << 20;
+
 /// What passes keep of the rows of a band.
 pub(super) struct Kept {
     columns: [HalfColumns; 2],
@@ -228,6 +230,7 @@ impl RedBlackPass<'_> {
             Some(_) => shape.rows(self.margin - 1),
             None => 0..0,
         };
+        let with_field = self.start != Start::Zero && !self.fresh;
         let solved = self.steps[count - 1]
             .colour
             .expect("all steps have a colour");
@@ -267,7 +270,7 @@ impl RedBlackPass<'_> {
                 z: now,
                 here: places.plane(now),
                 kinds: kinds.plane(self.operator.inside(now)),
-                field: (self.start != Start::Zero && !self.fresh).then_some(()),
+                field: with_field,
                 correction: self.correction.map(|(weights, coarse)| {
                     (
                         CoarsePlanes::of(self.operator, weights, coarse, now),
@@ -281,24 +284,19 @@ impl RedBlackPass<'_> {
                     level.load(load, y, y < band.new.start, fields, self.row, &mut rings);
                 }
             }
-            // Else the memory would have nothing to do meanwhile.
-            let next = Some(now + 1).filter(|z| loaded.contains(z));
             let stride = self.operator.stride();
             let of = |field: &Field<f64>| {
-                next.map_or(0..0, |z| {
-                    let rows = &field.row(z)[band.first * stride..band.new.end * stride];
-                    let start = rows.as_ptr().addr();
-                    start..start + size_of_val(rows)
-                })
+                if !loaded.contains(&(now + 1)) {
+                    return 0..0;
+                }
+                let rows = &field.row(now + 1)[band.first * stride..band.new.end * stride];
+                let start = rows.as_ptr().addr();
+                start..start + size_of_val(rows)
             };
             let mut ahead = Ahead {
                 ranges: [
                     of(self.right_side),
-                    if self.start == Start::Zero || self.fresh {
-                        0..0
-                    } else {
-                        of(self.u)
-                    },
+                    if with_field { of(self.u) } else { 0..0 },
                 ],
                 at_a_time: (stride * size_of::<f64>() * (band.new.end - band.first))
                     .div_ceil(LINE * (count * band.new.len()).max(1)),
@@ -361,7 +359,7 @@ impl RedBlackPass<'_> {
     }
 }
 
-/// What the next plane is loaded from.
+/// What the next plane is loaded from. It is asked for during the relaxations, which leave the memory nothing to do.
 struct Ahead {
     /// Addresses that have not been asked for yet.
     ranges: [Range<usize>; 2],
@@ -388,8 +386,8 @@ struct Load<'a> {
     z: isize,
     here: usize,
     kinds: usize,
-    /// Whether the field is loaded, too.
-    field: Option<()>,
+    /// Whether the field is loaded, too: else it begins with zeros.
+    field: bool,
     correction: Option<(CoarsePlanes<'a>, &'a Weights)>,
 }
 
@@ -436,7 +434,7 @@ impl Level<'_> {
         );
         let halves = rings.u.each_mut().map(|ring| &mut ring[place.clone()]);
         let [even, odd] = by_columns(halves, number);
-        if begun || load.field.is_some() {
+        if begun || load.field {
             split(&u.row(load.z)[row], [even, odd]);
         } else {
             even.fill(0.0);

@@ -24,7 +24,7 @@ pub(crate) struct Operator {
     /// Along x, y and z.
     pub lines: [Line; 3],
     /// 1 where there is an equation, 0 on fixed sides.
-    pub(super) free: Vec<f64>,
+    free: Vec<f64>,
     /// 1 / the diagonal by column, of a few kinds of rows.
     inverses: Vec<Vec<f64>>,
     /// Which of them is that of a row: by z and y.
@@ -303,15 +303,14 @@ struct LineRow<'a> {
 }
 
 impl LineRow<'_> {
-    /// b − Au to `residual`, u + ω D⁻¹ (b − Au) to `relaxed`, where there are such; they have a point more on both sides.
+    /// b − Au to `out`, or with an ω u + ω D⁻¹ (b − Au); it has a point more on both sides.
     ///
     /// Most columns are the same: what they are multiplied by stays in registers.
     #[inline(always)]
-    fn apply(&self, omega: f64, relaxed: Option<&mut [f64]>, residual: Option<&mut [f64]>) {
+    fn apply(&self, omega: Option<f64>, out: &mut [f64]) {
         let (of, same) = (self.of, &self.operator.same);
         let nx = self.inverse.len();
-        let mut relaxed = relaxed.map(|row| &mut row[1..nx + 1]);
-        let mut residual = residual.map(|row| &mut row[1..nx + 1]);
+        let out = &mut out[1..nx + 1];
         if !same.is_empty() {
             // Whole vectors where there is room: what they make of other columns is made again below.
             let start = same.start;
@@ -322,27 +321,19 @@ impl LineRow<'_> {
                 free: 1.0,
                 ..self.operator.alike
             };
-            let gain = omega * self.inverse[start];
-            let relaxed = relaxed
-                .as_deref_mut()
-                .map(|row| &mut row[start..start + len]);
-            let residual = residual
-                .as_deref_mut()
-                .map(|row| &mut row[start..start + len]);
+            let gain = omega.map(|omega| omega * self.inverse[start]);
+            let out = &mut out[start..start + len];
             match Even::of(of, column) {
-                Some(even) => row.apply(even, gain, relaxed, residual),
-                None => row.apply((of, column), gain, relaxed, residual),
+                Some(even) => row.apply(even, gain, out),
+                None => row.apply((of, column), gain, out),
             }
         }
         for &(i, column) in &self.operator.others {
             let r = (of, column).residual(self.row.point(i));
-            if let Some(residual) = &mut residual {
-                residual[i] = r;
-            }
-            if let Some(relaxed) = &mut relaxed {
-                let c = self.row.centre[i];
-                relaxed[i] = c + (omega * self.inverse[i]) * r;
-            }
+            out[i] = match omega {
+                Some(omega) => self.row.centre[i] + (omega * self.inverse[i]) * r,
+                None => r,
+            };
         }
     }
 }
@@ -363,8 +354,8 @@ impl WithRightSide<'_> {
         }
     }
 
-    /// Row `y` of plane `z` of u, of which some points are u + ω D⁻¹ (b − Au) now; of operators of points with b − Au of
-    /// before, if it is wanted.
+    /// Row `y` of plane `z` of u, of which the points of `step` are u + ω D⁻¹ (b − Au) now. Of operators of points,
+    /// which alone have steps of one colour, `residual` gets b − Au of before.
     #[inline(always)]
     pub fn relax_row(
         &self,
@@ -384,7 +375,7 @@ impl WithRightSide<'_> {
             }
         } else if let Some(row) = self.row(z, y, around) {
             debug_assert!(step.colour.is_none() && residual.is_none());
-            row.apply(omega, Some(relaxed), None);
+            row.apply(Some(omega), relaxed);
         } else {
             relaxed.copy_from_slice(around.row_of(y, operator.stride(), around.here));
         }
@@ -419,7 +410,7 @@ impl WithRightSide<'_> {
             let b = self.right_side.map(|field| field.row(z));
             points.residual_row(z, y, around, b, residual);
         } else if let Some(row) = self.row(z, y, around) {
-            row.apply(0.0, None, Some(residual));
+            row.apply(None, residual);
         } else {
             residual.fill(0.0);
         }

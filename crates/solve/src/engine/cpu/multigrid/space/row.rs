@@ -36,7 +36,7 @@ pub(super) struct Point {
 /// What a residual is made with.
 pub(super) trait Couplings: Copy {
     /// b − Au at a point; 0 on fixed sides.
-    fn residual(self, of: Point) -> f64;
+    fn residual(self, point: Point) -> f64;
 }
 
 impl Couplings for (RowOf, ColumnOf) {
@@ -182,43 +182,25 @@ impl<'a> Row<'a> {
             .all(|row| row.len() == len)
     }
 
-    /// b − Au to `residual`, u + `gain` (b − Au) to `relaxed`, where there are such, of as many columns as these have.
+    /// b − Au to `out`, or with a gain u + `gain` (b − Au), of as many columns as these have.
     #[inline(always)]
     // Over the elements of what is made the compiler makes no vectors of these loops, which took twice as long.
     #[allow(clippy::needless_range_loop)]
-    pub fn apply(
-        &self,
-        couplings: impl Couplings,
-        gain: f64,
-        relaxed: Option<&mut [f64]>,
-        residual: Option<&mut [f64]>,
-    ) {
+    pub fn apply(&self, couplings: impl Couplings, gain: Option<f64>, out: &mut [f64]) {
         let len = self.centre.len();
         assert!(self.is_of(len));
-        match (relaxed, residual) {
-            (Some(relaxed), Some(residual)) => {
-                let (relaxed, residual) = (&mut relaxed[..len], &mut residual[..len]);
+        let out = &mut out[..len];
+        match gain {
+            Some(gain) => {
                 for i in 0..len {
-                    let r = couplings.residual(self.point(i));
-                    residual[i] = r;
-                    let c = self.centre[i];
-                    relaxed[i] = c + gain * r;
+                    out[i] = self.centre[i] + gain * couplings.residual(self.point(i));
                 }
             }
-            (Some(relaxed), None) => {
-                let relaxed = &mut relaxed[..len];
+            None => {
                 for i in 0..len {
-                    let c = self.centre[i];
-                    relaxed[i] = c + gain * couplings.residual(self.point(i));
+                    out[i] = couplings.residual(self.point(i));
                 }
             }
-            (None, Some(residual)) => {
-                let residual = &mut residual[..len];
-                for i in 0..len {
-                    residual[i] = couplings.residual(self.point(i));
-                }
-            }
-            (None, None) => {}
         }
     }
 }

@@ -68,6 +68,20 @@ impl LeafSums {
         }
     }
 
+    /// As [`add_half`](Self::add_half), of the squares of half a row.
+    #[inline(always)]
+    pub fn add_squares_of_half(&mut self, y: isize, half: usize, values: &[f64]) {
+        if !self.has(y) {
+            return;
+        }
+        for (lanes, values) in self.lanes.iter_mut().zip(values.chunks(LANES / 2)) {
+            let lanes = &mut lanes.as_chunks_mut::<{ LANES / 2 }>().0[half];
+            for (lane, value) in lanes.iter_mut().zip(values) {
+                *lane += value * value;
+            }
+        }
+    }
+
     /// See [`add_half`](Self::add_half).
     #[inline(always)]
     pub fn end_row_of_halves(&mut self, y: isize) {

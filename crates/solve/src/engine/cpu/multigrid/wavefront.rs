@@ -25,7 +25,7 @@ pub(super) trait Relaxation<T> {
 }
 
 /// Where a pass begins.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
     /// With u = 0, whatever the field holds.
     Zero,

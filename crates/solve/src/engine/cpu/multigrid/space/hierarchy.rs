@@ -3,12 +3,14 @@
 use std::io;
 
 use super::finest_level::Workspace;
+use super::half_transfer::HalfRestriction;
 use super::level::{DEPTH, Level};
 use super::line::Line;
 use super::operator::Operator;
 use super::pass::Pass;
 use super::points::{Points, STEPS};
 use super::points_transfer::PointWeights;
+use super::red_black::RedBlackPass;
 use super::transfer::{Prolongation, Restriction, Transfer};
 use crate::element::simd::{Isa, Work, on_unit};
 use crate::engine::cpu::multigrid::dense::Dense;
@@ -94,7 +96,6 @@ struct Plan<'a> {
     start: Start,
     fresh: bool,
     steps: &'a [Step],
-    measured: usize,
     margin: usize,
 }
 
@@ -132,16 +133,17 @@ impl Hierarchy {
             if small && !levels.is_empty() {
                 let operator = Operator::new(lines, shape);
                 let dense = operator.dense(singular);
-                levels.push(Level::new(operator, None, steps)?);
+                levels.push(Level::new(operator, None, steps, false)?);
                 break dense;
             }
             let [(x, of_x), (y, of_y), (z, of_z)] = lines.each_ref().map(Line::coarser);
             let coarse = [x, y, z];
             let mut next = shape.coarser();
             next.x = plane_of(&coarse);
+            let colours = lines.iter().all(|line| line.axis.alternates());
             let operator = Operator::new(lines, shape);
             let weights = Transfer::Lines([of_x, of_y, of_z]);
-            levels.push(Level::new(operator, Some(weights), steps)?);
+            levels.push(Level::new(operator, Some(weights), steps, colours)?);
             (lines, shape) = (coarse, next);
         };
         Hierarchy::of(levels, smoothing, dense)
@@ -167,7 +169,7 @@ impl Hierarchy {
             if small && !levels.is_empty() {
                 let dense = points.dense(singular);
                 operator.points = Some(points);
-                let last = Level::new(operator, None, steps).and_then(|level| {
+                let last = Level::new(operator, None, steps, false).and_then(|level| {
                     levels.push(level);
                     Hierarchy::of(levels, smoothing, dense)
                 });
@@ -178,7 +180,7 @@ impl Hierarchy {
             next.x = plane_of(&coarse);
             let room = || -> io::Result<_> {
                 Ok((
-                    Level::new(operator, None, steps)?,
+                    Level::new(operator, None, steps, false)?,
                     PointWeights::new(&points, &lines, &coarse, &next, threads)?,
                     Points::new(&coarse, &next, STEPS.len(), DEPTH)?,
                 ))
@@ -228,11 +230,11 @@ impl Hierarchy {
         let plan = Plan {
             start: Start::Field,
             fresh: false,
-            steps: if full { &[] } else { &pre },
-            measured: 0,
+            steps: &[],
             margin: TO_RESTRICT,
         };
         self.pass(rows, 0, plan, true, Some(sum))?;
+        let mut start = Start::Field;
         if full {
             let count = self.levels.len();
             for at in 1..count {
@@ -245,14 +247,14 @@ impl Hierarchy {
             for at in (1..count - 1).rev() {
                 self.cycle_below(rows, at, Start::Corrected, false)?;
             }
-            let plan = Plan {
-                start: Start::Corrected,
-                steps: &pre,
-                ..plan
-            };
-            self.pass(rows, 0, plan, true, None)?;
+            start = Start::Corrected;
         }
-        Ok(())
+        let plan = Plan {
+            start,
+            steps: &pre,
+            ..plan
+        };
+        self.pass(rows, 0, plan, true, None)
     }
 
     /// Does over what the last call has restricted, of a field that it has left: [`go_on`](Self::go_on) goes on from there.
@@ -262,7 +264,6 @@ impl Hierarchy {
             start: Start::Field,
             fresh: false,
             steps: &[],
-            measured: 0,
             margin: TO_RESTRICT,
         };
         self.pass(rows, 0, plan, true, None)
@@ -276,7 +277,6 @@ impl Hierarchy {
             start: Start::Corrected,
             fresh: false,
             steps: &[&post[..], &pre[..]].concat(),
-            measured: post.len() + pre.len(),
             margin: TO_RESTRICT,
         };
         self.pass(rows, 0, plan, true, Some(sum))
@@ -317,7 +317,6 @@ impl Hierarchy {
             start: Start::Zero,
             fresh: true,
             steps: &pre,
-            measured: 0,
             margin,
         };
         self.pass(rows, 0, down, true, None)?;
@@ -326,7 +325,6 @@ impl Hierarchy {
             start: Start::Corrected,
             fresh: false,
             steps: &post,
-            measured: 0,
             margin: 0,
         };
         self.pass(rows, 0, up, false, None)
@@ -345,7 +343,6 @@ impl Hierarchy {
             start,
             fresh,
             steps,
-            measured,
             margin,
         } = plan;
         let [fine_row, coarse_row] = &mut self.rows;
@@ -356,6 +353,32 @@ impl Hierarchy {
         if at == 0 && restrict && start != Start::Zero {
             let depth = margin + steps.len();
             rows.halo(shape, &mut level.u, depth)?;
+        }
+        let by_colours = steps.first().is_some_and(|step| step.colour.is_some());
+        if let (true, Some(kept), Some(next), Some(Transfer::Lines(weights))) =
+            (by_colours, &mut level.halves, &mut next, &level.weights)
+        {
+            let work = RedBlackPass {
+                operator,
+                right_side: &level.right_side,
+                u: &mut level.u,
+                start,
+                fresh,
+                steps,
+                margin,
+                kept,
+                correction: (start == Start::Corrected).then_some((weights, &next.u)),
+                row: coarse_row,
+                restriction: restrict.then_some(HalfRestriction {
+                    fine: operator,
+                    weights,
+                    computed: computed_rows(shape, &next.operator.shape),
+                    right_side: &mut next.right_side,
+                }),
+                sum,
+            };
+            on_unit(self.isa, work);
+            return Ok(());
         }
         let (prolongation, restriction) = match (&mut next, &level.weights) {
             (Some(next), Some(weights)) => {
@@ -383,7 +406,6 @@ impl Hierarchy {
             start,
             fresh,
             steps,
-            measured,
             margin,
             kept: &mut level.kept,
             prolongation,
@@ -462,7 +484,6 @@ impl Hierarchy {
                 start,
                 fresh: true,
                 steps: pre,
-                measured: 0,
                 margin,
             };
             self.pass(rows, at, plan, true, None)?;
@@ -474,7 +495,6 @@ impl Hierarchy {
                 start: Start::Corrected,
                 fresh: false,
                 steps: &post,
-                measured: 0,
                 margin: 0,
             };
             self.pass(rows, at, plan, false, None)?;

@@ -4,6 +4,7 @@ use std::io;
 
 use super::operator::Operator;
 use super::pass::Kept;
+use super::red_black;
 use super::transfer::Transfer;
 use crate::field::storage::Field;
 
@@ -19,14 +20,17 @@ pub(crate) struct Level {
     /// To the next level; none on the last.
     pub weights: Option<Transfer>,
     pub(super) kept: Kept,
+    /// What passes in red-black order keep, where there are such.
+    pub(super) halves: Option<red_black::Kept>,
 }
 
 impl Level {
-    /// For passes of up to `steps` relaxations.
+    /// For passes of up to `steps` relaxations, in red-black order if `colours`.
     pub(super) fn new(
         operator: Operator,
         weights: Option<Transfer>,
         steps: usize,
+        colours: bool,
     ) -> io::Result<Level> {
         let (own, depth) = (operator.shape.own(), DEPTH as isize);
         let columns = operator.shape.x.len;
@@ -36,6 +40,9 @@ impl Level {
             u: field()?,
             right_side: field()?,
             kept: Kept::new(&operator, stored.clone(), steps)?,
+            halves: colours
+                .then(|| red_black::Kept::new(&operator, stored, steps))
+                .transpose()?,
             operator,
             weights,
         })

@@ -10,6 +10,8 @@
 
 mod around;
 pub(crate) mod finest_level;
+mod half_rows;
+mod half_transfer;
 pub(crate) mod hierarchy;
 pub(crate) mod level;
 pub(crate) mod line;
@@ -18,6 +20,7 @@ mod pass;
 pub(crate) mod points;
 mod points_product;
 mod points_transfer;
+mod red_black;
 mod row;
 pub(crate) mod side_by_side;
 pub(crate) mod transfer;

@@ -30,11 +30,11 @@ pub(crate) struct Operator {
     /// Which of them is that of a row: by z and y.
     inverse_of: Vec<usize>,
     /// The columns that have the same neighbourhood as the one in the middle, and an equation.
-    same: Range<usize>,
+    pub(super) same: Range<usize>,
     /// What is multiplied with at these.
-    alike: ColumnOf,
+    pub(super) alike: ColumnOf,
     /// The other columns.
-    others: Vec<(usize, ColumnOf)>,
+    pub(super) others: Vec<(usize, ColumnOf)>,
     /// A row of zeros.
     nothing: Vec<f64>,
     /// What holds instead where couplings differ from point to point.
@@ -303,21 +303,14 @@ struct LineRow<'a> {
 }
 
 impl LineRow<'_> {
-    /// b − Au to `residual`, u + ω D⁻¹ (b − Au) to `relaxed`, where there are such; they have a point more on both sides.
+    /// b − Au to `out`, or with an ω u + ω D⁻¹ (b − Au); it has a point more on both sides.
     ///
     /// Most columns are the same: what they are multiplied by stays in registers.
     #[inline(always)]
-    fn apply(
-        &self,
-        columns: impl Columns,
-        omega: f64,
-        relaxed: Option<&mut [f64]>,
-        residual: Option<&mut [f64]>,
-    ) {
+    fn apply(&self, omega: Option<f64>, out: &mut [f64]) {
         let (of, same) = (self.of, &self.operator.same);
         let nx = self.inverse.len();
-        let mut relaxed = relaxed.map(|row| &mut row[1..nx + 1]);
-        let mut residual = residual.map(|row| &mut row[1..nx + 1]);
+        let out = &mut out[1..nx + 1];
         if !same.is_empty() {
             // Whole vectors where there is room: what they make of other columns is made again below.
             let start = same.start;
@@ -328,27 +321,19 @@ impl LineRow<'_> {
                 free: 1.0,
                 ..self.operator.alike
             };
-            let gain = omega * self.inverse[start];
-            let relaxed = relaxed
-                .as_deref_mut()
-                .map(|row| &mut row[start..start + len]);
-            let residual = residual
-                .as_deref_mut()
-                .map(|row| &mut row[start..start + len]);
+            let gain = omega.map(|omega| omega * self.inverse[start]);
+            let out = &mut out[start..start + len];
             match Even::of(of, column) {
-                Some(even) => row.apply(even, columns.from(start), gain, relaxed, residual),
-                None => row.apply((of, column), columns.from(start), gain, relaxed, residual),
+                Some(even) => row.apply(even, gain, out),
+                None => row.apply((of, column), gain, out),
             }
         }
         for &(i, column) in &self.operator.others {
-            let r = (of, column).residual(&self.row, i);
-            if let Some(residual) = &mut residual {
-                residual[i] = r;
-            }
-            if let Some(relaxed) = &mut relaxed {
-                let c = self.row.centre[i];
-                relaxed[i] = columns.choose(i, c, c + (omega * self.inverse[i]) * r);
-            }
+            let r = (of, column).residual(self.row.point(i));
+            out[i] = match omega {
+                Some(omega) => self.row.centre[i] + (omega * self.inverse[i]) * r,
+                None => r,
+            };
         }
     }
 }
@@ -369,7 +354,8 @@ impl WithRightSide<'_> {
         }
     }
 
-    /// Row `y` of plane `z` of u, of which some points are u + ω D⁻¹ (b − Au) now.
+    /// Row `y` of plane `z` of u, of which the points of `step` are u + ω D⁻¹ (b − Au) now. Of operators of points,
+    /// which alone have steps of one colour, `residual` gets b − Au of before.
     #[inline(always)]
     pub fn relax_row(
         &self,
@@ -378,103 +364,28 @@ impl WithRightSide<'_> {
         around: Around<'_>,
         step: Step,
         relaxed: &mut [f64],
+        residual: Option<&mut [f64]>,
     ) {
-        let Step { omega, colour } = step;
-        match colour.map(|colour| self.operator.columns(z, y, colour)) {
-            None => self.relax_columns(z, y, around, (AllColumns, omega), relaxed),
-            Some(half) => self.relax_columns(z, y, around, (half, omega), relaxed),
-        }
-    }
-
-    #[inline(always)]
-    fn relax_columns(
-        &self,
-        z: isize,
-        y: usize,
-        around: Around<'_>,
-        (columns, omega): (impl Columns, f64),
-        relaxed: &mut [f64],
-    ) {
-        let operator = self.operator;
+        let (operator, omega) = (self.operator, step.omega);
         if let Some(points) = &operator.points {
             let b = self.right_side.map(|field| field.row(z));
-            points.relax_row(z, y, around, b, (columns, omega), relaxed);
+            match step.colour.map(|colour| operator.columns(z, y, colour)) {
+                None => points.relax_row(z, y, around, b, (AllColumns, omega), relaxed, residual),
+                Some(half) => points.relax_row(z, y, around, b, (half, omega), relaxed, residual),
+            }
         } else if let Some(row) = self.row(z, y, around) {
-            row.apply(columns, omega, Some(relaxed), None);
+            debug_assert!(step.colour.is_none() && residual.is_none());
+            row.apply(Some(omega), relaxed);
         } else {
             relaxed.copy_from_slice(around.row_of(y, operator.stride(), around.here));
         }
         operator.beyond(relaxed);
     }
 
-    /// As [`relax_row`](Self::relax_row), with b − Au of before, too.
+    /// Row `y` of plane `z` of zero, of which all points are ω D⁻¹ b now.
     #[inline(always)]
-    pub fn relax_row_and_residual(
-        &self,
-        z: isize,
-        y: usize,
-        around: Around<'_>,
-        step: Step,
-        relaxed: &mut [f64],
-        residual: &mut [f64],
-    ) {
-        let (Step { omega, colour }, both) = (step, [relaxed, residual]);
-        match colour.map(|colour| self.operator.columns(z, y, colour)) {
-            None => self.relax_columns_and_residual(z, y, around, (AllColumns, omega), both),
-            Some(half) => self.relax_columns_and_residual(z, y, around, (half, omega), both),
-        }
-    }
-
-    #[inline(always)]
-    fn relax_columns_and_residual(
-        &self,
-        z: isize,
-        y: usize,
-        around: Around<'_>,
-        (columns, omega): (impl Columns, f64),
-        [relaxed, residual]: [&mut [f64]; 2],
-    ) {
-        let operator = self.operator;
-        if let Some(points) = &operator.points {
-            let b = self.right_side.map(|field| field.row(z));
-            let how = (columns, omega);
-            points.relax_row_and_residual(z, y, around, b, how, [relaxed, residual]);
-        } else if let Some(row) = self.row(z, y, around) {
-            row.apply(columns, omega, Some(relaxed), Some(residual));
-        } else {
-            relaxed.copy_from_slice(around.row_of(y, operator.stride(), around.here));
-            residual.fill(0.0);
-        }
-        operator.beyond(relaxed);
-        operator.beyond(residual);
-    }
-
-    /// Row `y` of plane `z` of zero, of which some points are ω D⁻¹ b now; with b − Au of before, if it is wanted, too.
-    #[inline(always)]
-    pub fn relax_row_from_zero(
-        &self,
-        z: isize,
-        y: usize,
-        step: Step,
-        relaxed: &mut [f64],
-        residual: Option<&mut [f64]>,
-    ) {
-        let Step { omega, colour } = step;
-        match colour.map(|colour| self.operator.columns(z, y, colour)) {
-            None => self.columns_from_zero(z, y, (AllColumns, omega), relaxed, residual),
-            Some(half) => self.columns_from_zero(z, y, (half, omega), relaxed, residual),
-        }
-    }
-
-    #[inline(always)]
-    fn columns_from_zero(
-        &self,
-        z: isize,
-        y: usize,
-        (columns, omega): (impl Columns, f64),
-        relaxed: &mut [f64],
-        residual: Option<&mut [f64]>,
-    ) {
+    pub fn relax_row_from_zero(&self, z: isize, y: usize, step: Step, out: &mut [f64]) {
+        debug_assert!(step.colour.is_none());
         let operator = self.operator;
         let held = operator.points.is_none() && operator.free(z, y).is_none();
         match self.right_side {
@@ -482,25 +393,13 @@ impl WithRightSide<'_> {
                 let nx = operator.lines[0].axis.len;
                 let b = &field.row(z)[y * operator.stride() + 1..][..nx];
                 let inverse = operator.inverse(y, z);
-                for (i, ((out, &b), &inverse)) in
-                    relaxed[1..].iter_mut().zip(b).zip(inverse).enumerate()
-                {
-                    *out = columns.choose(i, 0.0, (omega * inverse) * b);
-                }
-                if let Some(residual) = residual {
-                    for ((out, &b), &inverse) in residual[1..].iter_mut().zip(b).zip(inverse) {
-                        *out = if inverse == 0.0 { 0.0 } else { b };
-                    }
+                for ((out, &b), &inverse) in out[1..].iter_mut().zip(b).zip(inverse) {
+                    *out = (step.omega * inverse) * b;
                 }
             }
-            _ => {
-                relaxed.fill(0.0);
-                if let Some(residual) = residual {
-                    residual.fill(0.0);
-                }
-            }
+            _ => out.fill(0.0),
         }
-        operator.beyond(relaxed);
+        operator.beyond(out);
     }
 
     /// Row `y` of plane `z` of b − Au.
@@ -511,7 +410,7 @@ impl WithRightSide<'_> {
             let b = self.right_side.map(|field| field.row(z));
             points.residual_row(z, y, around, b, residual);
         } else if let Some(row) = self.row(z, y, around) {
-            row.apply(AllColumns, 0.0, None, Some(residual));
+            row.apply(None, residual);
         } else {
             residual.fill(0.0);
         }

@@ -1,4 +1,6 @@
-//! Several relaxations and a residual in one pass through memory, as `wavefront.rs` makes them of planes.
+//! Several relaxations and a residual in one pass through memory, as `wavefront.rs` makes them of planes: of all points,
+//! or of operators of points, of points of one colour after the other. Operators of lines relax colours in
+//! `red_black.rs`.
 //!
 //! A wavefront runs through the planes: when step 1 has reached plane z, step 2 is one plane behind, and so on. The planes
 //! that this keeps of each step are more than a cache holds, so the pass is made for some rows of all planes after the
@@ -69,9 +71,9 @@ impl Bands {
         self.ny.min(self.height + LARGEST_LAG + EDGE)
     }
 
-    /// The last rows of bands, which are whole leaves for the step that is `measured` rows behind.
-    fn ends(self, measured: usize) -> impl Iterator<Item = usize> {
-        let ends = (1..).map(move |band| band * self.height + measured);
+    /// The last rows of bands, which are whole leaves of the residual that is `lag` rows behind.
+    fn ends(self, lag: usize) -> impl Iterator<Item = usize> {
+        let ends = (1..).map(move |band| band * self.height + lag);
         let ny = self.ny;
         ends.take_while(move |&end| end < ny).chain([ny])
     }
@@ -142,8 +144,6 @@ pub(super) struct Kept {
     /// The residual before the last step.
     before: Planes,
     residual: Planes,
-    /// A row of what is measured.
-    row: Vec<f64>,
 }
 
 impl Kept {
@@ -165,7 +165,6 @@ impl Kept {
                 .collect::<Result<_, _>>()?,
             before: step()?,
             residual: step()?,
-            row: vec![0.0; stride],
         })
     }
 }
@@ -182,14 +181,12 @@ pub(super) struct Pass<'a> {
     /// Whether the field begins with the correction alone.
     pub fresh: bool,
     pub steps: &'a [Step],
-    /// The step, counted from 0, before which the residual is measured; as many as there are steps: after the last.
-    pub measured: usize,
     pub margin: usize,
     pub kept: &'a mut Kept,
     /// None where nothing is corrected.
     pub prolongation: Option<Prolongation<'a>>,
     pub restriction: Option<Restriction<'a>>,
-    /// Gets the squares of the residual that is measured, in the own planes.
+    /// Gets the squares of the residual that is restricted, in the own planes.
     pub sum: Option<&'a mut LeafSums>,
 }
 
@@ -198,7 +195,7 @@ impl Work for Pass<'_> {
     fn run(mut self) {
         let bands = self.kept.bands;
         let mut start = 0;
-        for end in bands.ends(self.measured + 1) {
+        for end in bands.ends(self.steps.len() + 1) {
             self.band(&(start..end));
             start = end;
         }
@@ -258,10 +255,6 @@ impl Pass<'_> {
         let neighbours = operator.shape.y.neighbours(z);
         let rows = bands.of(band, step + 1);
         let (before, rest) = self.kept.steps.split_at_mut(step);
-        let mut sum = match &mut self.sum {
-            Some(sum) if step == self.measured && operator.shape.own().contains(&z) => Some(sum),
-            _ => None,
-        };
         let is_last = step + 1 == self.steps.len();
         let mut kept = match &self.restriction {
             Some(_) if is_last && relaxation.colour.is_some() => {
@@ -294,15 +287,9 @@ impl Pass<'_> {
                 .as_deref_mut()
                 .map(|plane| &mut plane[(y - rows.first) * stride..][..stride]);
             if self.start == Start::Zero && step == 0 {
-                equations.relax_row_from_zero(z, y, relaxation, out, kept);
-            } else if sum.is_some() || kept.is_some() {
-                let residual = kept.unwrap_or(&mut self.kept.row);
-                equations.relax_row_and_residual(z, y, around, relaxation, out, residual);
-                if let Some(sum) = &mut sum {
-                    add_square_row(sum, y, residual);
-                }
+                equations.relax_row_from_zero(z, y, relaxation, out);
             } else {
-                equations.relax_row(z, y, around, relaxation, out);
+                equations.relax_row(z, y, around, relaxation, out, kept);
             }
         }
         if kept.is_some() {
@@ -335,7 +322,7 @@ impl Pass<'_> {
             _ => around(self.u, neighbours, z),
         };
         let mut sum = match &mut self.sum {
-            Some(sum) if count == self.measured && operator.shape.own().contains(&z) => Some(sum),
+            Some(sum) if operator.shape.own().contains(&z) => Some(sum),
             _ => None,
         };
         let (before, first) = (self.kept.before.plane(z), bands.of(band, count).first);

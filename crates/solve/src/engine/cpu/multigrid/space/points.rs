@@ -259,8 +259,13 @@ impl Points {
         });
     }
 
-    /// u + ω D⁻¹ (b − Au) in row `y` of plane `z`, but for the points beyond its ends.
+    /// u + ω D⁻¹ (b − Au) in row `y` of plane `z`, but for the points beyond its ends, with b − Au of before, if it is
+    /// wanted.
     #[inline(always)]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a row, where it is, what is done to it, and where it goes"
+    )]
     pub(super) fn relax_row(
         &self,
         z: isize,
@@ -269,36 +274,18 @@ impl Points {
         b: Option<&[f64]>,
         (columns, omega): (impl Columns, f64),
         out: &mut [f64],
+        residual: Option<&mut [f64]>,
     ) {
         self.residual_row(z, y, around, b, out);
+        if let Some(residual) = residual {
+            residual.copy_from_slice(out);
+        }
         let nx = self.nx;
         let inverse = &self.inverse.row(z)[self.at(0, y)..][..nx];
         let centre = &around.row_of(y, self.stride(), around.here)[1..nx + 1];
         let out = &mut out[1..nx + 1];
         for i in 0..nx {
             let after = centre[i] + (omega * inverse[i]) * out[i];
-            out[i] = columns.choose(i, centre[i], after);
-        }
-    }
-
-    /// As [`relax_row`](Self::relax_row), with b − Au of before, too.
-    #[inline(always)]
-    pub(super) fn relax_row_and_residual(
-        &self,
-        z: isize,
-        y: usize,
-        around: Around<'_>,
-        b: Option<&[f64]>,
-        (columns, omega): (impl Columns, f64),
-        [relaxed, residual]: [&mut [f64]; 2],
-    ) {
-        self.residual_row(z, y, around, b, residual);
-        let nx = self.nx;
-        let inverse = &self.inverse.row(z)[self.at(0, y)..][..nx];
-        let centre = &around.row_of(y, self.stride(), around.here)[1..nx + 1];
-        let (out, residual) = (&mut relaxed[1..nx + 1], &residual[1..nx + 1]);
-        for i in 0..nx {
-            let after = centre[i] + (omega * inverse[i]) * residual[i];
             out[i] = columns.choose(i, centre[i], after);
         }
     }

@@ -21,22 +21,34 @@ pub(super) struct ColumnOf {
     pub free: f64,
 }
 
+/// A point's value, those around it, and its right side.
+pub(super) struct Point {
+    pub west: f64,
+    pub centre: f64,
+    pub east: f64,
+    pub north: f64,
+    pub south: f64,
+    pub up: f64,
+    pub down: f64,
+    pub right_side: f64,
+}
+
 /// What a residual is made with.
 pub(super) trait Couplings: Copy {
-    /// b − Au at column `i` of `row`; 0 on fixed sides.
-    fn residual(self, row: &Row<'_>, i: usize) -> f64;
+    /// b − Au at a point; 0 on fixed sides.
+    fn residual(self, point: Point) -> f64;
 }
 
 impl Couplings for (RowOf, ColumnOf) {
     #[inline(always)]
-    fn residual(self, row: &Row<'_>, i: usize) -> f64 {
+    fn residual(self, point: Point) -> f64 {
         let (of, column) = self;
-        let c = row.centre[i];
-        let along = column.before * (row.west[i] - c) + column.after * (row.east[i] - c);
-        let beside = (of.north * (row.north[i] - c) + of.south * (row.south[i] - c))
-            + (of.up * (row.up[i] - c) + of.down * (row.down[i] - c));
+        let c = point.centre;
+        let along = column.before * (point.west - c) + column.after * (point.east - c);
+        let beside = (of.north * (point.north - c) + of.south * (point.south - c))
+            + (of.up * (point.up - c) + of.down * (point.down - c));
         let sum = of.across * (along - column.excess * c) + column.mass * (beside - of.excess * c);
-        (row.right_side[i] + sum) * column.free
+        (point.right_side + sum) * column.free
     }
 }
 
@@ -46,12 +58,11 @@ pub(super) struct Even(f64);
 
 impl Couplings for Even {
     #[inline(always)]
-    fn residual(self, row: &Row<'_>, i: usize) -> f64 {
-        let c = row.centre[i];
-        let along = (row.west[i] - c) + (row.east[i] - c);
-        let beside =
-            ((row.north[i] - c) + (row.south[i] - c)) + ((row.up[i] - c) + (row.down[i] - c));
-        row.right_side[i] + self.0 * (along + beside)
+    fn residual(self, point: Point) -> f64 {
+        let c = point.centre;
+        let along = (point.west - c) + (point.east - c);
+        let beside = ((point.north - c) + (point.south - c)) + ((point.up - c) + (point.down - c));
+        point.right_side + self.0 * (along + beside)
     }
 }
 
@@ -83,8 +94,6 @@ fn is_power_of_two(number: f64) -> bool {
 pub(super) trait Columns: Copy {
     /// `new` at these, else `old`.
     fn choose(self, i: usize, old: f64, new: f64) -> f64;
-    /// Those of a part of the row that begins with column `start`.
-    fn from(self, start: usize) -> Self;
 }
 
 #[derive(Clone, Copy)]
@@ -94,10 +103,6 @@ impl Columns for AllColumns {
     #[inline(always)]
     fn choose(self, _: usize, _: f64, new: f64) -> f64 {
         new
-    }
-    #[inline(always)]
-    fn from(self, _: usize) -> Self {
-        self
     }
 }
 
@@ -113,12 +118,6 @@ impl Columns for EverySecond {
         // By bits, of which the compiler makes vectors.
         let keep = ((i as u64 ^ u64::from(self.odd)) & 1).wrapping_neg();
         f64::from_bits((old.to_bits() & keep) | (new.to_bits() & !keep))
-    }
-    #[inline(always)]
-    fn from(self, start: usize) -> Self {
-        EverySecond {
-            odd: self.odd ^ (start % 2 == 1),
-        }
     }
 }
 
@@ -150,6 +149,21 @@ impl<'a> Row<'a> {
         }
     }
 
+    /// The point in column `i`.
+    #[inline(always)]
+    pub fn point(&self, i: usize) -> Point {
+        Point {
+            west: self.west[i],
+            centre: self.centre[i],
+            east: self.east[i],
+            north: self.north[i],
+            south: self.south[i],
+            up: self.up[i],
+            down: self.down[i],
+            right_side: self.right_side[i],
+        }
+    }
+
     /// Whether it is of `len` columns. The compiler then leaves no column out of its vectors to look whether it is there.
     #[inline(always)]
     fn is_of(&self, len: usize) -> bool {
@@ -168,46 +182,25 @@ impl<'a> Row<'a> {
             .all(|row| row.len() == len)
     }
 
-    /// b − Au to `residual`, u + `gain` (b − Au) of `columns` to `relaxed`, where there are such, of as many columns as
-    /// these have.
+    /// b − Au to `out`, or with a gain u + `gain` (b − Au), of as many columns as these have.
     #[inline(always)]
     // Over the elements of what is made the compiler makes no vectors of these loops, which took twice as long.
     #[allow(clippy::needless_range_loop)]
-    pub fn apply(
-        &self,
-        couplings: impl Couplings,
-        columns: impl Columns,
-        gain: f64,
-        relaxed: Option<&mut [f64]>,
-        residual: Option<&mut [f64]>,
-    ) {
+    pub fn apply(&self, couplings: impl Couplings, gain: Option<f64>, out: &mut [f64]) {
         let len = self.centre.len();
         assert!(self.is_of(len));
-        match (relaxed, residual) {
-            (Some(relaxed), Some(residual)) => {
-                let (relaxed, residual) = (&mut relaxed[..len], &mut residual[..len]);
+        let out = &mut out[..len];
+        match gain {
+            Some(gain) => {
                 for i in 0..len {
-                    let r = couplings.residual(self, i);
-                    residual[i] = r;
-                    let c = self.centre[i];
-                    relaxed[i] = columns.choose(i, c, c + gain * r);
+                    out[i] = self.centre[i] + gain * couplings.residual(self.point(i));
                 }
             }
-            (Some(relaxed), None) => {
-                let relaxed = &mut relaxed[..len];
+            None => {
                 for i in 0..len {
-                    let c = self.centre[i];
-                    let after = c + gain * couplings.residual(self, i);
-                    relaxed[i] = columns.choose(i, c, after);
+                    out[i] = couplings.residual(self.point(i));
                 }
             }
-            (None, Some(residual)) => {
-                let residual = &mut residual[..len];
-                for i in 0..len {
-                    residual[i] = couplings.residual(self, i);
-                }
-            }
-            (None, None) => {}
         }
     }
 }
@@ -266,7 +259,10 @@ mod tests {
                 right_side,
             };
             for i in 0..99 {
-                let (found, expected) = (even.residual(&row, i), couplings.residual(&row, i));
+                let [found, expected] = [
+                    even.residual(row.point(i)),
+                    couplings.residual(row.point(i)),
+                ];
                 assert_eq!(found.to_bits(), expected.to_bits(), "{h}, column {i}");
             }
         }

@@ -12,13 +12,13 @@ use crate::field::storage::Field;
 /// The fine points around coarse point `j` of an axis, and with what they count: before, at, after. A point that is not
 /// there counts nothing, and stands for the one at `j`.
 #[inline(always)]
-fn around(axis: Axis, weights: &Weights, j: usize) -> [(usize, f64); 3] {
+pub(super) fn around(axis: Axis, weights: &Weights, j: usize) -> [(usize, f64); 3] {
     let (len, at) = (axis.len, 2 * j);
     let mut before = (at, 0.0);
     if axis.has_between(j as isize - 1) {
         let last = weights.right.len() - 1;
         before = (
-            (at + len - 1) % len,
+            at.checked_sub(1).unwrap_or(len - 1),
             weights.right[j.checked_sub(1).unwrap_or(last)],
         );
     }
@@ -32,10 +32,9 @@ fn around(axis: Axis, weights: &Weights, j: usize) -> [(usize, f64); 3] {
 /// The coarse points that fine point `i` of an axis takes values of, and their weights.
 #[inline(always)]
 fn parents(axis: Axis, weights: &Weights, i: usize) -> [(usize, f64); 2] {
-    let (j, between) = axis.coarse_of(i as isize);
-    let j = j as usize;
-    if between {
-        let next = (j + 1) % axis.coarser().len;
+    let j = i / 2;
+    if i % 2 == 1 {
+        let next = if j + 1 < axis.coarser().len { j + 1 } else { 0 };
         [(j, weights.left[j]), (next, weights.right[j])]
     } else {
         [(j, 1.0), (j, 0.0)]
@@ -74,7 +73,10 @@ fn sum_rows(out: &mut [f64], parts: &[(&[f64], f64)]) {
 
 /// Adds `N` rows times weights, to 0 if `FRESH`.
 #[inline(always)]
-fn add_rows<const N: usize, const FRESH: bool>(out: &mut [f64], parts: &[(&[f64], f64); N]) {
+pub(super) fn add_rows<const N: usize, const FRESH: bool>(
+    out: &mut [f64],
+    parts: &[(&[f64], f64); N],
+) {
     let len = out.len();
     let rows = parts.map(|(row, _)| &row[..len]);
     let weights = parts.map(|(_, weight)| weight);
@@ -186,15 +188,8 @@ impl Prolongation<'_> {
             }
             Transfer::Lines(lines) => lines,
         };
-        let [x, y, axis] = [0, 1, 2].map(|axis: usize| self.fine.lines[axis].axis);
-        let (k, between) = axis.coarse_of(z);
-        let inside = k.rem_euclid(axis.coarser().len as isize) as usize;
-        let down = if between {
-            [(k, lines[2].left[inside]), (k + 1, lines[2].right[inside])]
-        } else {
-            [(k, 1.0), (k, 0.0)]
-        };
-        let coarse_stride = x.coarser().len + 2;
+        let x = self.fine.lines[0].axis;
+        let coarse = CoarsePlanes::of(self.fine, lines, self.coarse, z);
         for j in rows.clone() {
             self.fine.prefetch_after(plane, j, rows.end);
             let line = &mut plane[j * stride..][..stride];
@@ -202,24 +197,10 @@ impl Prolongation<'_> {
                 self.fine.beyond(line);
                 continue;
             };
-            let mut parts = [(&[][..], 0.0); 4];
-            let mut count = 0;
-            for (from, across) in parents(y, &lines[1], j) {
-                for (plane, down) in down {
-                    let weight = across * down;
-                    if weight == 0.0 {
-                        continue;
-                    }
-                    let from = &self.coarse.row(plane)[from * coarse_stride..][..coarse_stride];
-                    parts[count] = (from, weight);
-                    count += 1;
-                }
-            }
-            let row = &mut self.row[..coarse_stride];
-            sum_rows(row, &parts[..count]);
+            let row = coarse.row(j, self.row);
             let out = &mut line[1..x.len + 1];
             let weights = &lines[0];
-            let n = coarse_stride - 2;
+            let n = row.len() - 2;
             let (here, next) = (&row[1..n + 1], &row[2..n + 2]);
             let (left, right) = (&weights.left[..n], &weights.right[..n]);
             let pairs = out.chunks_exact_mut(2).zip(free.chunks_exact(2));
@@ -232,6 +213,69 @@ impl Prolongation<'_> {
             }
             self.fine.beyond(line);
         }
+    }
+}
+
+/// The coarse planes that a fine plane takes values of, and their weights.
+pub(super) struct CoarsePlanes<'a> {
+    rows: Axis,
+    weights: &'a Weights,
+    stride: usize,
+    planes: [(&'a [f64], f64); 2],
+}
+
+impl<'a> CoarsePlanes<'a> {
+    /// Those of plane `z`.
+    #[inline(always)]
+    pub fn of(
+        fine: &Operator,
+        lines: &'a [Weights; 3],
+        coarse: &'a Field<f64>,
+        z: isize,
+    ) -> CoarsePlanes<'a> {
+        let [x, rows, axis] = [0, 1, 2].map(|axis: usize| fine.lines[axis].axis);
+        let (k, between) = axis.coarse_of(z);
+        let inside = k.rem_euclid(axis.coarser().len as isize) as usize;
+        let planes = if between {
+            [(k, lines[2].left[inside]), (k + 1, lines[2].right[inside])]
+        } else {
+            [(k, 1.0), (k, 0.0)]
+        };
+        CoarsePlanes {
+            rows,
+            weights: &lines[1],
+            stride: x.coarser().len + 2,
+            planes: planes.map(|(k, weight)| {
+                (
+                    if weight == 0.0 {
+                        &[][..]
+                    } else {
+                        coarse.row(k)
+                    },
+                    weight,
+                )
+            }),
+        }
+    }
+
+    /// The coarse points for fine row `y`, with the points beyond both ends, to `row`.
+    #[inline(always)]
+    pub fn row<'r>(&self, y: usize, row: &'r mut [f64]) -> &'r [f64] {
+        let mut parts = [(&[][..], 0.0); 4];
+        let mut count = 0;
+        for (from, across) in parents(self.rows, self.weights, y) {
+            for (plane, down) in self.planes {
+                let weight = across * down;
+                if weight == 0.0 {
+                    continue;
+                }
+                parts[count] = (&plane[from * self.stride..][..self.stride], weight);
+                count += 1;
+            }
+        }
+        let row = &mut row[..self.stride];
+        sum_rows(row, &parts[..count]);
+        row
     }
 }
 

@@ -726,7 +726,7 @@ impl<F: Real> Solver<'_, F, Hierarchy> {
         } else {
             match &mut self.gpu {
                 Some(gpu) => gpu.resume(&mut self.rows, left_by_cycles)?,
-                None => self.levels.resume(&mut self.rows)?,
+                None => self.levels.resume(&mut self.rows, left_by_cycles)?,
             }
         }
         loop {

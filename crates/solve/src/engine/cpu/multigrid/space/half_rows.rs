@@ -45,10 +45,9 @@ impl Places {
         }
     }
 
-    /// Room for the halves of both colours.
-    pub fn room(&self) -> io::Result<[Field<f64>; 2]> {
-        let elements = self.kept as usize * self.plane;
-        Ok([Field::lazy(0..1, elements)?, Field::lazy(0..1, elements)?])
+    /// Room for the halves of a colour.
+    pub fn room(&self) -> io::Result<Field<f64>> {
+        Field::lazy(0..1, self.kept as usize * self.plane)
     }
 
     /// Where plane `z` begins.
@@ -316,61 +315,34 @@ impl<'a> Equations<'a> {
         &self.operator.inverses().0[self.kind.inverse]
     }
 
-    /// u + ω D⁻¹ (b − Au) to `half`, and `left` (b − Au) of before to `residual`, where there is one. `before` is room for
-    /// some elements.
+    /// u + ω D⁻¹ (b − Au) to `half`. `before` is room for some elements.
     #[inline(always)]
-    pub fn relax(
-        &self,
-        omega: f64,
-        half: &mut [f64],
-        before: &mut Vec<f64>,
-        left: f64,
-        residual: Option<&mut [f64]>,
-    ) {
+    pub fn relax(&self, omega: f64, half: &mut [f64], before: &mut Vec<f64>) {
         let (columns, inverse) = (self.columns, self.inverse());
         let own = &mut half[BEFORE..];
         // Whole chunks are computed: what that makes of other columns is made again.
         before.clear();
         before.extend(columns.others.iter().map(|&(i, _)| own[i]));
         let (start, chunks) = columns.whole();
-        let mut residual = residual.map(|half| &mut half[BEFORE..]);
         if chunks > 0 {
             let gain = omega * inverse[columns.column(start)];
             let of = self.part(start, CHUNK * chunks);
             let own = &mut own[start..];
-            match (self.kind.even, &mut residual) {
-                (Some(even), Some(residual)) => {
-                    of.relax_chunks(chunks, even, gain, own, left, &mut residual[start..]);
-                }
-                (Some(even), None) => of.relax_chunks_only(chunks, even, gain, own),
-                (None, Some(residual)) => {
-                    let couplings = (self.kind.of, columns.alike);
-                    of.relax_chunks(chunks, couplings, gain, own, left, &mut residual[start..]);
-                }
-                (None, None) => {
-                    of.relax_chunks_only(chunks, (self.kind.of, columns.alike), gain, own);
-                }
+            match self.kind.even {
+                Some(even) => of.relax_chunks(chunks, even, gain, own),
+                None => of.relax_chunks(chunks, (self.kind.of, columns.alike), gain, own),
             }
         }
         for (&(i, column), &c) in columns.others.iter().zip(&*before) {
             let r = (self.kind.of, column).residual(self.point(i, c));
             own[i] = c + (omega * inverse[columns.column(i)]) * r;
-            if let Some(residual) = &mut residual {
-                residual[i] = left * r;
-            }
         }
     }
 
     #[inline(always)]
     // As in `Row::apply`.
     #[allow(clippy::needless_range_loop)]
-    fn relax_chunks_only(
-        &self,
-        chunks: usize,
-        couplings: impl Couplings,
-        gain: f64,
-        own: &mut [f64],
-    ) {
+    fn relax_chunks(&self, chunks: usize, couplings: impl Couplings, gain: f64, own: &mut [f64]) {
         let len = CHUNK * chunks;
         let own = &mut own[..len];
         let of = self.part(0, len);
@@ -380,36 +352,9 @@ impl<'a> Equations<'a> {
         }
     }
 
-    #[inline(always)]
-    fn relax_chunks(
-        &self,
-        chunks: usize,
-        couplings: impl Couplings,
-        gain: f64,
-        own: &mut [f64],
-        left: f64,
-        residual: &mut [f64],
-    ) {
-        let len = CHUNK * chunks;
-        let (own, residual) = (&mut own[..len], &mut residual[..len]);
-        let of = self.part(0, len);
-        for i in 0..len {
-            let c = own[i];
-            let r = couplings.residual(of.point(i, c));
-            own[i] = c + gain * r;
-            residual[i] = left * r;
-        }
-    }
-
     /// As [`relax`](Self::relax), of zero.
     #[inline(always)]
-    pub fn relax_zero(
-        &self,
-        omega: f64,
-        half: &mut [f64],
-        left: f64,
-        residual: Option<&mut [f64]>,
-    ) {
+    pub fn relax_zero(&self, omega: f64, half: &mut [f64]) {
         let (columns, inverse) = (self.columns, self.inverse());
         let own = &mut half[BEFORE..][..columns.n];
         let (right_side, calm) = (&self.right_side[..columns.n], columns.calm.clone());
@@ -422,15 +367,6 @@ impl<'a> Equations<'a> {
         }
         for &(i, _) in &columns.others {
             own[i] = (omega * inverse[columns.column(i)]) * right_side[i];
-        }
-        if let Some(residual) = residual {
-            let residual = &mut residual[BEFORE..][..columns.n];
-            for (out, &b) in residual.iter_mut().zip(right_side) {
-                *out = left * b;
-            }
-            for &i in &columns.held {
-                residual[i] = 0.0;
-            }
         }
     }
 

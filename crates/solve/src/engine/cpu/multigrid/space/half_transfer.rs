@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use super::half_rows::{BEFORE, HalfColumns, Places, by_columns, row_number};
+use super::half_rows::{BEFORE, HalfColumns, Places, row_number};
 use super::line::Weights;
 use super::operator::Operator;
 use super::transfer::{add_rows, around};
+use crate::engine::cpu::multigrid::smoothing::Colour;
 use crate::field::storage::Field;
 
 /// Adds a correction, of which a row of coarse points is `row`, to halves of a row that has an equation.
@@ -42,11 +43,11 @@ pub(super) fn add_correction(
     }
 }
 
-/// A plane of the residual.
+/// A plane of the residual: that of one colour, which alone is not 0.
 #[derive(Clone, Copy)]
 pub(super) struct Residual<'a> {
-    /// By colours.
-    pub halves: [&'a [f64]; 2],
+    pub colour: Colour,
+    pub halves: &'a [f64],
     pub places: &'a Places,
     /// Where it begins.
     pub plane: usize,
@@ -116,30 +117,29 @@ impl HalfRestriction<'_> {
         columns: &[HalfColumns; 2],
         sums: [&mut [f64]; 2],
     ) {
-        let mut parts = [[(&[][..], 0.0); 3]; 2];
-        let mut count = 0;
+        // Of even columns, and of odd ones. What is 0 changes no sum.
+        let mut parts = [[(&[][..], 0.0); 2]; 2];
+        let mut counts = [0; 2];
         for (y, across) in around(self.fine.lines[1].axis, &self.weights[1], j) {
             let weight = across * down;
             if weight == 0.0 {
                 continue;
             }
-            let at = residual.plane + residual.places.row(y);
-            let halves = by_columns(residual.halves, row_number(z, y));
-            for ((parts, half), columns) in parts.iter_mut().zip(halves).zip(columns) {
-                parts[count] = (&half[at + columns.first()..], weight);
-            }
-            count += 1;
+            let odd = usize::from(residual.colour.has_odd_columns(row_number(z, y)));
+            let at = residual.plane + residual.places.row(y) + columns[odd].first();
+            parts[odd][counts[odd]] = (&residual.halves[at..], weight);
+            counts[odd] += 1;
         }
-        for ((sum, parts), columns) in sums.into_iter().zip(&parts).zip(columns) {
+        for (odd, sum) in sums.into_iter().enumerate() {
+            let columns = &columns[odd];
             let sum = &mut sum[columns.first()..BEFORE + columns.n];
-            match (&parts[..count], fresh) {
-                (&[a, b, c], true) => add_rows::<3, true>(sum, &[a, b, c]),
-                (&[a, b, c], false) => add_rows::<3, false>(sum, &[a, b, c]),
+            match (&parts[odd][..counts[odd]], fresh) {
                 (&[a, b], true) => add_rows::<2, true>(sum, &[a, b]),
                 (&[a, b], false) => add_rows::<2, false>(sum, &[a, b]),
                 (&[a], true) => add_rows::<1, true>(sum, &[a]),
                 (&[a], false) => add_rows::<1, false>(sum, &[a]),
-                _ => {}
+                (_, true) => sum.fill(0.0),
+                (_, false) => {}
             }
         }
     }

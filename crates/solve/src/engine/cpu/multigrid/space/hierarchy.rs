@@ -18,7 +18,7 @@ use crate::engine::cpu::multigrid::finest::End;
 use crate::engine::cpu::multigrid::galerkin::computed_rows;
 use crate::engine::cpu::multigrid::hierarchy::SetUpError;
 use crate::engine::cpu::multigrid::shape::{Axis, Shape};
-use crate::engine::cpu::multigrid::smoothing::{Smoothing, Step};
+use crate::engine::cpu::multigrid::smoothing::{Colour, Smoothing, Step};
 use crate::engine::cpu::multigrid::sums::LeafSums;
 use crate::engine::cpu::multigrid::wavefront::Start;
 use crate::exchange::level_rows::LevelRows;
@@ -96,6 +96,8 @@ struct Plan<'a> {
     start: Start,
     fresh: bool,
     steps: &'a [Step],
+    /// Without steps: the colour whose equations hold.
+    solved: Option<Colour>,
     margin: usize,
 }
 
@@ -231,6 +233,7 @@ impl Hierarchy {
             start: Start::Field,
             fresh: false,
             steps: &[],
+            solved: None,
             margin: TO_RESTRICT,
         };
         self.pass(rows, 0, plan, true, Some(sum))?;
@@ -258,12 +261,18 @@ impl Hierarchy {
     }
 
     /// Does over what the last call has restricted, of a field that it has left: [`go_on`](Self::go_on) goes on from there.
-    /// Collective.
-    pub fn resume(&mut self, rows: &mut LevelRows<'_>) -> Result<(), PeError> {
+    /// `left_by_cycles`: whether they have, and not another method. Collective.
+    pub fn resume(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        left_by_cycles: bool,
+    ) -> Result<(), PeError> {
+        let solved = self.smoothing_of(0, false).solved_before();
         let plan = Plan {
             start: Start::Field,
             fresh: false,
             steps: &[],
+            solved: solved.filter(|_| left_by_cycles),
             margin: TO_RESTRICT,
         };
         self.pass(rows, 0, plan, true, None)
@@ -277,6 +286,7 @@ impl Hierarchy {
             start: Start::Corrected,
             fresh: false,
             steps: &[&post[..], &pre[..]].concat(),
+            solved: None,
             margin: TO_RESTRICT,
         };
         self.pass(rows, 0, plan, true, Some(sum))
@@ -317,6 +327,7 @@ impl Hierarchy {
             start: Start::Zero,
             fresh: true,
             steps: &pre,
+            solved: None,
             margin,
         };
         self.pass(rows, 0, down, true, None)?;
@@ -325,6 +336,7 @@ impl Hierarchy {
             start: Start::Corrected,
             fresh: false,
             steps: &post,
+            solved: None,
             margin: 0,
         };
         self.pass(rows, 0, up, false, None)
@@ -343,8 +355,10 @@ impl Hierarchy {
             start,
             fresh,
             steps,
+            solved,
             margin,
         } = plan;
+        let solved = steps.last().map_or(solved, |last| last.colour);
         let [fine_row, coarse_row] = &mut self.rows;
         let (before, after) = self.levels.split_at_mut(at + 1);
         let (level, mut next) = (&mut before[at], after.first_mut());
@@ -354,9 +368,8 @@ impl Hierarchy {
             let depth = margin + steps.len();
             rows.halo(shape, &mut level.u, depth)?;
         }
-        let by_colours = steps.first().is_some_and(|step| step.colour.is_some());
-        if let (true, Some(kept), Some(next), Some(Transfer::Lines(weights))) =
-            (by_colours, &mut level.halves, &mut next, &level.weights)
+        if let (Some(solved), Some(kept), Some(next), Some(Transfer::Lines(weights))) =
+            (solved, &mut level.halves, &mut next, &level.weights)
         {
             let work = RedBlackPass {
                 operator,
@@ -365,6 +378,7 @@ impl Hierarchy {
                 start,
                 fresh,
                 steps,
+                solved,
                 margin,
                 kept,
                 correction: (start == Start::Corrected).then_some((weights, &next.u)),
@@ -406,6 +420,7 @@ impl Hierarchy {
             start,
             fresh,
             steps,
+            solved,
             margin,
             kept: &mut level.kept,
             prolongation,
@@ -484,6 +499,7 @@ impl Hierarchy {
                 start,
                 fresh: true,
                 steps: pre,
+                solved: None,
                 margin,
             };
             self.pass(rows, at, plan, true, None)?;
@@ -495,6 +511,7 @@ impl Hierarchy {
                 start: Start::Corrected,
                 fresh: false,
                 steps: &post,
+                solved: None,
                 margin: 0,
             };
             self.pass(rows, at, plan, false, None)?;

@@ -158,6 +158,16 @@ impl Operator {
         EverySecond { odd }
     }
 
+    /// Makes the points of a colour 0 in row `y` of plane `z` of a residual.
+    #[inline(always)]
+    pub fn leave_out(&self, z: isize, y: usize, colour: Colour, row: &mut [f64]) {
+        let columns = self.columns(z, y, colour);
+        for (i, value) in row[1..=self.lines[0].axis.len].iter_mut().enumerate() {
+            *value = columns.choose(i, *value, 0.0);
+        }
+        self.beyond(row);
+    }
+
     /// The volume of a point.
     pub fn mass(&self, x: usize, y: usize, z: isize) -> f64 {
         self.lines[0].mass[x] * self.mass_of_row(y, z)
@@ -354,8 +364,8 @@ impl WithRightSide<'_> {
         }
     }
 
-    /// Row `y` of plane `z` of u, of which the points of `step` are u + ω D⁻¹ (b − Au) now. Of operators of points,
-    /// which alone have steps of one colour, `residual` gets b − Au of before.
+    /// Row `y` of plane `z` of u, of which the points of `step` are u + ω D⁻¹ (b − Au) now. Operators of points alone have
+    /// steps of one colour.
     #[inline(always)]
     pub fn relax_row(
         &self,
@@ -364,17 +374,16 @@ impl WithRightSide<'_> {
         around: Around<'_>,
         step: Step,
         relaxed: &mut [f64],
-        residual: Option<&mut [f64]>,
     ) {
         let (operator, omega) = (self.operator, step.omega);
         if let Some(points) = &operator.points {
             let b = self.right_side.map(|field| field.row(z));
             match step.colour.map(|colour| operator.columns(z, y, colour)) {
-                None => points.relax_row(z, y, around, b, (AllColumns, omega), relaxed, residual),
-                Some(half) => points.relax_row(z, y, around, b, (half, omega), relaxed, residual),
+                None => points.relax_row(z, y, around, b, (AllColumns, omega), relaxed),
+                Some(half) => points.relax_row(z, y, around, b, (half, omega), relaxed),
             }
         } else if let Some(row) = self.row(z, y, around) {
-            debug_assert!(step.colour.is_none() && residual.is_none());
+            debug_assert!(step.colour.is_none());
             row.apply(Some(omega), relaxed);
         } else {
             relaxed.copy_from_slice(around.row_of(y, operator.stride(), around.here));
@@ -415,30 +424,6 @@ impl WithRightSide<'_> {
             residual.fill(0.0);
         }
         operator.beyond(residual);
-    }
-
-    /// Row `y` of plane `z` of b − Au after `step`, if `before` is this row of before.
-    ///
-    /// Points of one colour do not depend on each other: what is left of a point's residual when its colour has been relaxed
-    /// is 1 − ω times what it was.
-    #[inline(always)]
-    pub fn residual_row_after(
-        &self,
-        z: isize,
-        y: usize,
-        around: Around<'_>,
-        (step, before): (Step, &[f64]),
-        residual: &mut [f64],
-    ) {
-        self.residual_row(z, y, around, residual);
-        let Some(colour) = step.colour else { return };
-        let (columns, left) = (self.operator.columns(z, y, colour), 1.0 - step.omega);
-        let nx = self.operator.lines[0].axis.len;
-        let (out, before) = (&mut residual[1..nx + 1], &before[1..nx + 1]);
-        for i in 0..nx {
-            out[i] = columns.choose(i, out[i], left * before[i]);
-        }
-        self.operator.beyond(residual);
     }
 
     /// Plane `z` of b − Au.

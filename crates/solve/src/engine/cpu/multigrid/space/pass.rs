@@ -15,7 +15,7 @@ use super::around::Around;
 use super::operator::{Operator, WithRightSide};
 use super::transfer::{Prolongation, Restriction, add_square_row};
 use crate::element::simd::Work;
-use crate::engine::cpu::multigrid::smoothing::Step;
+use crate::engine::cpu::multigrid::smoothing::{Colour, Step};
 use crate::engine::cpu::multigrid::sums::LeafSums;
 use crate::engine::cpu::multigrid::wavefront::Start;
 use crate::field::storage::Field;
@@ -141,8 +141,6 @@ impl Planes {
 pub(super) struct Kept {
     bands: Bands,
     steps: Vec<Planes>,
-    /// The residual before the last step.
-    before: Planes,
     residual: Planes,
 }
 
@@ -163,7 +161,6 @@ impl Kept {
             steps: (0..steps.saturating_sub(1).max(1))
                 .map(|_| step())
                 .collect::<Result<_, _>>()?,
-            before: step()?,
             residual: step()?,
         })
     }
@@ -173,7 +170,8 @@ impl Kept {
 ///
 /// It relaxes `u` by `steps` in turn. Afterwards `u` is right in the own planes and `margin` more, if it (unless
 /// it starts from zero) and the right side were `steps.len()` more than that. The residual is restricted of `margin` − 1
-/// planes more than the own ones. After a step of one colour it is what `WithRightSide::residual_row_after` makes of it.
+/// planes more than the own ones.
+/// Where `solved` have been relaxed last, and with an ω of 1, their residual counts as 0.
 pub(super) struct Pass<'a> {
     pub equations: WithRightSide<'a>,
     pub u: &'a mut Field<f64>,
@@ -181,6 +179,8 @@ pub(super) struct Pass<'a> {
     /// Whether the field begins with the correction alone.
     pub fresh: bool,
     pub steps: &'a [Step],
+    /// The colour whose equations hold after the steps.
+    pub solved: Option<Colour>,
     pub margin: usize,
     pub kept: &'a mut Kept,
     /// None where nothing is corrected.
@@ -256,12 +256,6 @@ impl Pass<'_> {
         let rows = bands.of(band, step + 1);
         let (before, rest) = self.kept.steps.split_at_mut(step);
         let is_last = step + 1 == self.steps.len();
-        let mut kept = match &self.restriction {
-            Some(_) if is_last && relaxation.colour.is_some() => {
-                Some(self.kept.before.begin(z, &rows))
-            }
-            _ => None,
-        };
         let in_field = step > 0 && is_last;
         // The last step writes to the field itself: nothing needs what is there any more.
         let (out, around, first) = match before.last() {
@@ -283,17 +277,11 @@ impl Pass<'_> {
                 equations.prefetch_after(z, y, rows.made.end);
             }
             let out = &mut out[(y - first) * stride..][..stride];
-            let kept = kept
-                .as_deref_mut()
-                .map(|plane| &mut plane[(y - rows.first) * stride..][..stride]);
             if self.start == Start::Zero && step == 0 {
                 equations.relax_row_from_zero(z, y, relaxation, out);
             } else {
-                equations.relax_row(z, y, around, relaxation, out, kept);
+                equations.relax_row(z, y, around, relaxation, out);
             }
-        }
-        if kept.is_some() {
-            self.kept.before.end(z, &rows);
         }
         if !in_field {
             rest[0].end(z, &rows);
@@ -325,17 +313,13 @@ impl Pass<'_> {
             Some(sum) if operator.shape.own().contains(&z) => Some(sum),
             _ => None,
         };
-        let (before, first) = (self.kept.before.plane(z), bands.of(band, count).first);
         let step = &mut self.kept.residual;
         let plane = step.begin(z, &rows);
         for y in rows.made.clone() {
             let out = &mut plane[(y - rows.first) * stride..][..stride];
-            match self.steps.last() {
-                Some(&step) if step.colour.is_some() => {
-                    let before = &before[(y - first) * stride..][..stride];
-                    equations.residual_row_after(z, y, around, (step, before), out);
-                }
-                _ => equations.residual_row(z, y, around, out),
+            equations.residual_row(z, y, around, out);
+            if let Some(solved) = self.solved {
+                operator.leave_out(z, y, solved, out);
             }
             if let Some(sum) = &mut sum {
                 add_square_row(sum, y, out);

@@ -259,13 +259,8 @@ impl Points {
         });
     }
 
-    /// u + ω D⁻¹ (b − Au) in row `y` of plane `z`, but for the points beyond its ends, with b − Au of before, if it is
-    /// wanted.
+    /// u + ω D⁻¹ (b − Au) in row `y` of plane `z`, but for the points beyond its ends.
     #[inline(always)]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "a row, where it is, what is done to it, and where it goes"
-    )]
     pub(super) fn relax_row(
         &self,
         z: isize,
@@ -274,12 +269,8 @@ impl Points {
         b: Option<&[f64]>,
         (columns, omega): (impl Columns, f64),
         out: &mut [f64],
-        residual: Option<&mut [f64]>,
     ) {
         self.residual_row(z, y, around, b, out);
-        if let Some(residual) = residual {
-            residual.copy_from_slice(out);
-        }
         let nx = self.nx;
         let inverse = &self.inverse.row(z)[self.at(0, y)..][..nx];
         let centre = &around.row_of(y, self.stride(), around.here)[1..nx + 1];

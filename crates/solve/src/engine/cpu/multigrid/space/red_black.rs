@@ -37,11 +37,11 @@ pub(super) struct Kept {
     /// Of the field and the right side.
     places: Places,
     of_residual: Places,
-    /// By colours: the field, the right side, and the residual.
+    /// By colours: the field, and the right side.
     u: [Field<f64>; 2],
     right_side: [Field<f64>; 2],
-    residual: [Field<f64>; 2],
-    /// Rows of the residual that the next band needs, by planes.
+    residual: Field<f64>,
+    /// The last rows of the residual of the band before, by planes.
     edges: Field<f64>,
     /// Sums for coarse rows.
     sums: Field<f64>,
@@ -50,9 +50,6 @@ pub(super) struct Kept {
     /// Some elements.
     some: Vec<f64>,
 }
-
-/// Halves of rows in [`Kept::edges`] of a plane.
-const EDGES: usize = 3;
 
 impl Kept {
     /// For passes of up to `steps` relaxations of a level that has `planes` stored.
@@ -80,10 +77,10 @@ impl Kept {
         Ok(Kept {
             columns,
             kinds: RowKinds::new(operator),
-            u: places.room()?,
-            right_side: places.room()?,
+            u: [places.room()?, places.room()?],
+            right_side: [places.room()?, places.room()?],
             residual: of_residual.room()?,
-            edges: Field::lazy(planes, EDGES * places.stride)?,
+            edges: Field::lazy(planes, places.stride)?,
             sums: Field::lazy(0..rows.div_ceil(2) as isize + 1, 2 * places.stride)?,
             height,
             some: Vec::new(),
@@ -95,6 +92,9 @@ impl Kept {
 
 /// A pass over a level: corrected, relaxed, measured, and its residual restricted.
 ///
+/// The equations of the points that were relaxed last hold, if the last ω is 1, as it is where a residual follows: their
+/// residual counts as 0.
+///
 /// What is right afterwards, see [`Pass`](super::pass::Pass).
 pub(super) struct RedBlackPass<'a> {
     pub operator: &'a Operator,
@@ -103,8 +103,10 @@ pub(super) struct RedBlackPass<'a> {
     pub start: Start,
     /// Whether the field begins with the correction alone.
     pub fresh: bool,
-    /// All of them have a colour.
+    /// All of them have a colour. None: the field is one that such a pass has left.
     pub steps: &'a [Step],
+    /// The colour that was relaxed last.
+    pub solved: Colour,
     pub margin: usize,
     pub kept: &'a mut Kept,
     /// The weights to the next level, and its field; None where nothing is corrected.
@@ -131,7 +133,7 @@ struct Band {
 struct Task {
     /// By how many rows it is behind.
     behind: usize,
-    step: Step,
+    omega: f64,
     colour: Colour,
     /// Whether the field is zero.
     zero: bool,
@@ -140,8 +142,6 @@ struct Task {
     here: usize,
     up: usize,
     down: usize,
-    /// and the residual, if it is wanted.
-    residual: Option<usize>,
     /// See [`RowKinds::plane`].
     kinds: usize,
 }
@@ -150,7 +150,7 @@ struct Task {
 struct Rings<'a> {
     u: [&'a mut [f64]; 2],
     right_side: [&'a mut [f64]; 2],
-    residual: [&'a mut [f64]; 2],
+    residual: &'a mut [f64],
 }
 
 /// What tasks need of a level.
@@ -160,7 +160,6 @@ struct Level<'a> {
     columns: &'a [HalfColumns; 2],
     kinds: &'a RowKinds,
     places: &'a Places,
-    of_residual: &'a Places,
 }
 
 impl Band {
@@ -214,12 +213,11 @@ impl RedBlackPass<'_> {
             columns,
             kinds,
             places,
-            of_residual,
         };
         let mut rings = Rings {
             u: u.each_mut().map(|halves| halves.row_mut(0)),
             right_side: right_side.each_mut().map(|halves| halves.row_mut(0)),
-            residual: residual.each_mut().map(|halves| halves.row_mut(0)),
+            residual: residual.row_mut(0),
         };
         let shape = &self.operator.shape;
         let (count, ny) = (self.steps.len(), self.operator.lines[1].axis.len);
@@ -231,9 +229,8 @@ impl RedBlackPass<'_> {
             None => 0..0,
         };
         let with_field = self.start != Start::Zero && !self.fresh;
-        let solved = self.steps[count - 1]
-            .colour
-            .expect("all steps have a colour");
+        // Of the points whose equations do not hold.
+        let colour = self.solved.other();
         for now in loaded.start..loaded.end + count as isize + 1 {
             let mut tasks: [Option<Task>; MOST_STEPS] = [const { None }; MOST_STEPS];
             for (at, (&step, task)) in self.steps.iter().zip(&mut tasks).enumerate() {
@@ -242,30 +239,17 @@ impl RedBlackPass<'_> {
                     *task = Some(Task {
                         zero: at == 0 && self.start == Start::Zero,
                         colour: step.colour.expect("all steps have a colour"),
-                        residual: (at + 1 == count && wanted.contains(&z))
-                            .then(|| of_residual.plane(z)),
-                        ..level.task(z, at + 1, step)
+                        omega: step.omega,
+                        ..level.task(z, at + 1)
                     });
                 }
             }
             let relaxed = now - count as isize;
             let measured = relaxed - 1;
             let measure = wanted.contains(&measured).then(|| Task {
-                colour: solved.other(),
-                residual: Some(of_residual.plane(measured)),
-                ..level.task(measured, count + 1, self.steps[count - 1])
+                colour,
+                ..level.task(measured, count + 1)
             });
-            if let Some(task) = &measure
-                && band.residual.start > 0
-            {
-                level.take_edges(
-                    task,
-                    band.residual.start,
-                    solved,
-                    edges.row(measured),
-                    &mut rings,
-                );
-            }
             let load = loaded.contains(&now).then(|| Load {
                 z: now,
                 here: places.plane(now),
@@ -316,23 +300,23 @@ impl RedBlackPass<'_> {
             }
             if let Some(task) = &measure {
                 let own = shape.own().contains(&measured);
+                let plane = of_residual.plane(measured);
+                let row = |y: usize| {
+                    plane + of_residual.row(y)..plane + of_residual.row(y) + of_residual.stride
+                };
+                if let Some(before) = band.residual.start.checked_sub(1) {
+                    rings.residual[row(before)].copy_from_slice(edges.row(measured));
+                }
                 for y in band.residual.clone() {
                     let sum = match &mut self.sum {
                         Some(sum) if own => Some(&mut **sum),
                         _ => None,
                     };
-                    level.residual(task, y, sum, &mut rings);
+                    level.residual(task, y, sum, row(y), &mut rings);
                 }
-            }
-            if let Some(task) = &measure {
                 if band.more {
-                    level.leave_edges(
-                        task,
-                        band.residual.end,
-                        solved,
-                        edges.row_mut(measured),
-                        &rings,
-                    );
+                    let last = &rings.residual[row(band.residual.end - 1)];
+                    edges.row_mut(measured).copy_from_slice(last);
                 }
                 if let Some(restriction) = &mut self.restriction {
                     // Coarse rows whose fine rows are all there.
@@ -340,11 +324,11 @@ impl RedBlackPass<'_> {
                         true => band.residual.end / 2,
                         false => ny.div_ceil(2),
                     };
-                    let [red, black] = &rings.residual;
                     let residual = Residual {
-                        halves: [red, black],
+                        colour,
+                        halves: rings.residual,
                         places: of_residual,
-                        plane: of_residual.plane(measured),
+                        plane,
                     };
                     restriction.take(
                         measured,
@@ -393,18 +377,17 @@ struct Load<'a> {
 
 impl Level<'_> {
     #[inline(always)]
-    fn task(&self, z: isize, behind: usize, step: Step) -> Task {
+    fn task(&self, z: isize, behind: usize) -> Task {
         let (up, down) = self.operator.shape.y.neighbours(z);
         Task {
             behind,
-            step,
+            omega: 0.0,
             colour: Colour::Red,
             zero: false,
             z,
             here: self.places.plane(z),
             up: self.places.plane(up),
             down: self.places.plane(down),
-            residual: None,
             kinds: self.kinds.plane(self.operator.inside(z)),
         }
     }
@@ -515,58 +498,43 @@ impl Level<'_> {
         };
         let stride = self.places.stride;
         let half = &mut own[task.here + self.places.row(y)..][..stride];
-        let (omega, left) = (task.step.omega, 1.0 - task.step.omega);
-        let residual = match task.residual {
-            Some(plane) => {
-                let ring = &mut rings.residual[colour as usize];
-                Some(&mut ring[plane + self.of_residual.row(y)..][..stride])
-            }
-            None => None,
-        };
         match task.zero {
-            true => equations.relax_zero(omega, half, left, residual),
-            false => equations.relax(omega, half, some, left, residual),
+            true => equations.relax_zero(task.omega, half),
+            false => equations.relax(task.omega, half, some),
         }
         columns.beyond(half);
     }
 
-    /// Half of row `y` of the residual, and the squares of both.
+    /// Half of row `y` of the residual, which goes to `place`, and its squares.
     #[inline(always)]
-    fn residual(&self, task: &Task, y: usize, sum: Option<&mut LeafSums>, rings: &mut Rings<'_>) {
+    fn residual(
+        &self,
+        task: &Task,
+        y: usize,
+        sum: Option<&mut LeafSums>,
+        place: Range<usize>,
+        rings: &mut Rings<'_>,
+    ) {
         let (colour, stride) = (task.colour, self.places.stride);
         let [red, black] = &rings.u;
         let (own, other) = match colour {
             Colour::Red => (&**red, &**black),
             Colour::Black => (&**black, &**red),
         };
-        let place = task.residual.unwrap_or(0) + self.of_residual.row(y);
-        let [red, black] = &mut rings.residual;
-        let [out, solved] = match colour {
-            Colour::Red => [&mut red[place..][..stride], &mut black[place..][..stride]],
-            Colour::Black => [&mut black[place..][..stride], &mut red[place..][..stride]],
-        };
-        let (columns, others) = (
-            self.half(task, colour, y),
-            self.half(task, colour.other(), y),
-        );
+        let out = &mut rings.residual[place];
+        let columns = self.half(task, colour, y);
         let right_side = &*rings.right_side[colour as usize];
         match self.equations(task, y, columns, other, right_side) {
             Some(equations) => {
                 let half = &own[task.here + self.places.row(y)..][..stride];
                 equations.residual(half, out);
                 columns.beyond(out);
-                others.beyond(solved);
             }
-            None => {
-                out.fill(0.0);
-                solved.fill(0.0);
-            }
+            None => out.fill(0.0),
         }
         let Some(sum) = sum else { return };
-        for (half, columns) in [(out, columns), (solved, others)] {
-            let values = &half[BEFORE..][..columns.n];
-            sum.add_squares_of_half(y as isize, usize::from(columns.odd), values);
-        }
+        let values = &out[BEFORE..][..columns.n];
+        sum.add_squares_of_half(y as isize, usize::from(columns.odd), values);
         sum.end_row_of_halves(y as isize);
     }
 
@@ -580,42 +548,6 @@ impl Level<'_> {
         let halves = [red, black].map(|ring| &ring[place..][..self.places.stride]);
         join(by_columns(halves, row_number(z, y)), row);
         self.operator.beyond(row);
-    }
-
-    /// Keeps what the next band needs of the residual, of which rows up to `end` have been made.
-    #[inline(always)]
-    fn leave_edges(
-        &self,
-        task: &Task,
-        end: usize,
-        solved: Colour,
-        edges: &mut [f64],
-        rings: &Rings<'_>,
-    ) {
-        let (stride, plane) = (self.places.stride, task.residual.unwrap_or(0));
-        let from = [(solved as usize, end), (0, end - 1), (1, end - 1)];
-        for (edge, (colour, y)) in edges.chunks_exact_mut(stride).zip(from) {
-            let place = plane + self.of_residual.row(y);
-            edge.copy_from_slice(&rings.residual[colour][place..][..stride]);
-        }
-    }
-
-    /// What the band before has left, whose rows of the residual end at `start`.
-    #[inline(always)]
-    fn take_edges(
-        &self,
-        task: &Task,
-        start: usize,
-        solved: Colour,
-        edges: &[f64],
-        rings: &mut Rings<'_>,
-    ) {
-        let (stride, plane) = (self.places.stride, task.residual.unwrap_or(0));
-        let to = [(solved as usize, start), (0, start - 1), (1, start - 1)];
-        for (edge, (colour, y)) in edges.chunks_exact(stride).zip(to) {
-            let place = plane + self.of_residual.row(y);
-            rings.residual[colour][place..][..stride].copy_from_slice(edge);
-        }
     }
 }
 

@@ -271,7 +271,7 @@ struct Loaded {
 
 impl Passes {
     /// Loads these kernels: later it could not be done while PEs of the same GPU wait for each other in kernels.
-    pub fn new(device: &Device, wanted: &[&PassKernel]) -> Result<Passes, GpuError> {
+    pub(super) fn new(device: &Device, wanted: &[&PassKernel]) -> Result<Passes, GpuError> {
         let load = |kernel: &PassKernel| -> Result<Option<Loaded>, GpuError> {
             if !wanted.contains(&kernel) {
                 return Ok(None);

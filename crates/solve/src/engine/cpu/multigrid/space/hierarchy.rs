@@ -81,6 +81,11 @@ impl SmoothingOf {
         }
     }
 
+    /// Of all levels but the last, which is solved directly.
+    pub fn of_relaxed(&self, symmetric: bool) -> impl Iterator<Item = &Smoothing> {
+        (0..self.two_colours.len() - 1).map(move |at| self.of_level(at, symmetric))
+    }
+
     /// Of level `at`, in cycles or, if `symmetric`, in a preconditioner.
     pub fn of_level(&self, at: usize, symmetric: bool) -> &Smoothing {
         match !symmetric && self.two_colours[at] {

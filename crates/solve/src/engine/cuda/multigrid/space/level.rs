@@ -684,7 +684,7 @@ fn calm_points(line: &Line) -> [i32; 2] {
 mod tests {
     use super::*;
     use crate::engine::cpu::multigrid::finest::End;
-    use crate::engine::cpu::multigrid::space::hierarchy::finest_shape;
+    use crate::engine::cpu::multigrid::space::hierarchy::{Hierarchy, finest_shape};
     use crate::engine::cuda::sources;
 
     #[test]
@@ -733,6 +733,23 @@ mod tests {
                 (2, (START_FIELD, Some(2), true)),
             ]
         );
+    }
+
+    #[test]
+    fn levels_that_are_relaxed_otherwise_have_their_kernels() {
+        // Coarse levels of one row have no two colours.
+        let names = |sizes: [usize; 3]| -> Vec<&str> {
+            let lines = sizes.map(|n| Line::finest(n, [End::Fixed, End::Fixed], 0.25));
+            let shape = finest_shape(&lines, vec![0, sizes[2]], 0, 0);
+            let smoothing = Smoothing::chebyshev(2, 2, [0.4, 2.0]);
+            let hierarchy = Hierarchy::new(lines, shape, false, smoothing).unwrap();
+            let kernels = pass_kernels(hierarchy.smoothing.of_relaxed(false), false);
+            kernels.iter().map(|kernel| kernel.name).collect()
+        };
+        let others = ["box_down_2", "box_up_2"];
+        let has = |sizes: [usize; 3]| others.map(|name| names(sizes).contains(&name));
+        assert_eq!(has([33; 3]), [false; 2]);
+        assert_eq!(has([130, 7, 9]), [true; 2]);
     }
 
     #[test]

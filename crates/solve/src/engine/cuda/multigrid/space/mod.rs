@@ -97,7 +97,7 @@ impl GpuBox {
                 let wraps = finest.lines.iter().any(|line| line.axis.wraps);
                 let smoothings = uses
                     .iter()
-                    .map(|&symmetric| smoothing.of_level(0, symmetric));
+                    .flat_map(|&symmetric| smoothing.of_relaxed(symmetric));
                 kernels_of_passes = pass_kernels(smoothings, wraps);
                 names.extend(kernels_of_passes.iter().map(|pass| pass.name));
             }

@@ -6,7 +6,7 @@
 // and the one that is written. Of the plane before these a thread keeps its own points, in shared memory those of the right
 // side. Warps beside those that have the tile restrict and add squares, in most kernels. Points that neighbouring blocks
 // have are computed again at the margins of a tile; what comes out is the same as in passes over the whole level, one after
-// the other (`wavefront.rs`). Operations as in `space/operator.rs` and `space/transfer.rs`, in the same order.
+// the other (`wavefront.rs`). Operations as in `space/row.rs` and `space/transfer.rs`, in the same order.
 //
 // Most rows and planes are the same, and far from the sides (`calm`): their couplings are the launch's arguments. Where those
 // to all neighbours are the same power of two, too (`even`), a point's sum takes one product.

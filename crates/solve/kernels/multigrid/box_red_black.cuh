@@ -8,7 +8,8 @@
 //
 // Right sides come to shared memory by copies that are waited for an iteration later. The residual takes their place, and an
 // iteration later squares are added and the next level's right side is made of it. It is that of red points: the equations of
-// black ones hold, for the last relaxation before it has ω = 1. Operations as in `space/row.rs` and `space/transfer.rs`, in the same order.
+// black ones hold, for the last relaxation before it has ω = 1. Operations as in `space/row.rs` and `space/transfer.rs`, in the
+// same order.
 #pragma once
 #include "async_copy.cuh"
 #include "multigrid/box_pass.cuh"
@@ -36,8 +37,8 @@ template <int warps, int helpers, int start, bool measures, bool restricts> stru
     static constexpr int lanes = 32, per = box_thread_rows, high = warps * per;
     static constexpr bool then = measures || restricts, corrects = start >= start_corrected;
     static constexpr bool reads = start == start_field || start == start_corrected;
-    // Points around its own ones that a pass reads, and an even number of these that a tile has on each side. There is no lane
-    // behind the last, so that its odd column is not corrected: where that happens there are two columns more.
+    // Points around its own ones that a pass reads, and an even number of these that a tile has on each side. There is no
+    // lane behind the last, so that its odd column is not corrected: then there are two columns more.
     static constexpr int margin = 2 + (restricts ? 2 : then ? 1 : 0), side = (margin + 1) / 2 * 2;
     static constexpr int own_x = 2 * lanes - 2 * side - (corrects ? 2 : 0);
     static constexpr int own_y = measures ? (high - 2 * side) / leaf_rows * leaf_rows : high - 2 * side;
@@ -110,7 +111,7 @@ template <int warps, int helpers, int start, bool measures, bool restricts> stru
         }
         exceptions = __any_sync(0xffffffffu, held != 0 || there != 3 || free != 3);
         even = __all_sync(0xffffffffu, calm_rows && alike && g.even_coupling != 0.0);
-        all_even = even && !exceptions && y > 0 && y + per < ny();
+        all_even = even && !exceptions && is_calm(1, y - 1) && is_calm(1, y + per);
 #pragma unroll
         for (int i = 0; i <= per / 2; ++i) {
             const int row = (y >> 1) + i;
@@ -182,7 +183,8 @@ template <int warps, int helpers, int start, bool measures, bool restricts> stru
                 from += stride();
             }
         };
-        if (known != any_points || (now >= top && now < bottom)) {
+        // The first step reaches no plane behind these.
+        if (known != any_points || (now >= top && now < min(z1 + margin - 1, nz()))) {
             copy(slot_memory + slot[0], g.right_side + (at + lane), now & 1);
         }
         if (reads && (known != any_points || now + 1 < bottom)) {
@@ -223,7 +225,8 @@ template <int warps, int helpers, int start, bool measures, bool restricts> stru
         }
     }
     // Adds the correction of plane z, of parity `odd`.
-    template <int odd, points_known known> __device__ __forceinline__ void correct(int z, double (&red)[per], double (&black)[per]) const {
+    template <int odd, points_known known>
+    __device__ __forceinline__ void correct(int z, double (&red)[per], double (&black)[per]) const {
         double by[per];
         if (known != any_points || (calm_rows && is_calm(2, z))) {
             correct_calm<odd != 0>(by);
@@ -414,7 +417,9 @@ template <int warps, int helpers, int start, bool measures, bool restricts> stru
 #pragma unroll
             for (int i = 0; i < per / 2; ++i) {
                 double rows[3] = {g.calm_weights[3], 1.0, g.calm_weights[2]};
-                if (known != even_points) weights_of(1, (y >> 1) + i, rows);
+                // Of rows that are not there nothing is needed.
+                const int row = (y >> 1) + i;
+                if (known != even_points && row >= 0 && row < g.coarse_size[1]) weights_of(1, row, rows);
                 // In column c those rows that have its red point; what is 0 changes no sum.
 #pragma unroll
                 for (int a = 0; a < 3; ++a) sums[i][(a + odd + 1) % 2] += rows[a] * weight_of_plane * values[2 * i + a];

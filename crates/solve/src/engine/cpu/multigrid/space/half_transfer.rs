@@ -17,8 +17,8 @@ pub(super) fn add_correction(
     columns: &[HalfColumns; 2],
     [even, odd]: [&mut [f64]; 2],
 ) {
+    // Sides alone are held: at most two columns. What is added to these is 0 times the correction.
     let held = |half: &[f64], columns: &HalfColumns| -> [f64; 2] {
-        // Sides alone are held: at most two columns.
         let at = |k: usize| columns.held.get(k).map_or(0.0, |i| half[BEFORE + i]);
         [at(0), at(1)]
     };
@@ -29,6 +29,9 @@ pub(super) fn add_correction(
     for i in 0..n {
         out[i] += here[i];
     }
+    for (&i, kept) in columns[0].held.iter().zip(kept[0]) {
+        out[i] = kept + 0.0 * here[i];
+    }
     let n = columns[1].n;
     let (left, right) = (&weights.left[..n], &weights.right[..n]);
     let (here, next) = (&here[..n], &next[..n]);
@@ -36,10 +39,8 @@ pub(super) fn add_correction(
     for i in 0..n {
         out[i] += left[i] * here[i] + right[i] * next[i];
     }
-    for ((half, columns), kept) in [even, odd].into_iter().zip(columns).zip(kept) {
-        for (&i, kept) in columns.held.iter().zip(kept) {
-            half[BEFORE + i] = kept;
-        }
+    for (&i, kept) in columns[1].held.iter().zip(kept[1]) {
+        out[i] = kept + 0.0 * (left[i] * here[i] + right[i] * next[i]);
     }
 }
 

@@ -266,7 +266,8 @@ impl Hierarchy {
     }
 
     /// Does over what the last call has restricted, of a field that it has left: [`go_on`](Self::go_on) goes on from there.
-    /// `left_by_cycles`: whether they have, and not another method. Collective.
+    /// `left_by_cycles`: whether cycles with the same relaxations have, and not another method; of a field that others have left
+    /// the first correction takes part of the residual alone. Collective.
     pub fn resume(
         &mut self,
         rows: &mut LevelRows<'_>,

@@ -105,8 +105,9 @@ struct alignas(8) box_pass {
     double calm_inverse;
     // Null: the operator is one of lines.
     const box_points* points;
-    // The colour that the first relaxation changes, or `no_colour`; colours take turns. Without a relaxation: that of the
-    // next one, where cycles have left the field. For points of an operator of points: the one of the kernel's work.
+    // The colour that the first relaxation changes, or `no_colour`; colours take turns. A pass without relaxations: that of
+    // the next one, if the equations of the other colour hold. Kernels of operators of points: the colour that is relaxed,
+    // or whose equations hold.
     i64 colour;
 };
 static_assert(sizeof(box_pass) == 392, "size of box_pass");

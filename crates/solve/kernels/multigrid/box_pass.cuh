@@ -84,6 +84,27 @@ __device__ __noinline__ inline double box_correction(const box_pass& g, int coar
     return sum;
 }
 
+// As `box_correction` of a calm plane, of `per` calm rows, the first of which is a coarse one's; `deep`: of a plane between two
+// coarse ones. `values`: of coarse rows, in the coarse plane there, or before, and behind.
+template <int per>
+__device__ __forceinline__ void correct_calm(const box_pass& g, bool deep, const double (&values)[per / 2 + 1][2],
+                                             double (&by)[per]) {
+    static_assert(per % 2 == 0, "pairs of rows");
+    const double* rows = g.calm_weights + 2;
+    const double left = deep ? g.calm_weights[4] : 1.0, right = g.calm_weights[5];
+#pragma unroll
+    for (int i = 0; i < per / 2; ++i) {
+        const double(&upper)[2] = values[i], (&lower)[2] = values[i + 1];
+        by[2 * i] = 0.0 + left * upper[0];
+        if (deep) by[2 * i] += right * upper[1];
+        double sum = 0.0 + rows[0] * left * upper[0];
+        if (deep) sum += rows[0] * right * upper[1];
+        sum += rows[1] * left * lower[0];
+        if (deep) sum += rows[1] * right * lower[1];
+        by[2 * i + 1] = sum;
+    }
+}
+
 // The weights in coarse point `at` of the points before it, at it and behind it, along an axis.
 __device__ __forceinline__ void weights_around(const box_pass& g, int axis, int at, double (&out)[3]) {
     const int n = g.size[axis], coarse = g.coarse_size[axis];
@@ -326,7 +347,7 @@ template <int warps, int helpers, int steps, class Work> struct box_walk {
     }
     template <bool even> __device__ __forceinline__ void add_correction(int z) {
         double by[per];
-        correct_calm(z & 1, by);
+        correct_calm<per>(g, z & 1, next_c, by);
 #pragma unroll
         for (int k = 0; k < per; ++k) {
             double before = __shfl_up_sync(0xffffffffu, by[k], 1);
@@ -336,23 +357,6 @@ template <int warps, int helpers, int steps, class Work> struct box_walk {
             if (between) by[k] = left * before + right * by[k];
             if (!even && !x_free) by[k] = 0.0 * by[k];
             if (!(held >> k & 1)) fresh[0][k] += by[k];
-        }
-    }
-    // As `box_correction`, of all rows, the first of which is a coarse one's; `deep`: of a plane between two coarse ones.
-    __device__ __forceinline__ void correct_calm(bool deep, double (&by)[per]) const {
-        static_assert(per % 2 == 0, "pairs of rows");
-        const double* rows = g.calm_weights + 2;
-        const double left = deep ? g.calm_weights[4] : 1.0, right = g.calm_weights[5];
-#pragma unroll
-        for (int i = 0; i < per / 2; ++i) {
-            const double(&upper)[2] = next_c[i], (&lower)[2] = next_c[i + 1];
-            by[2 * i] = 0.0 + left * upper[0];
-            if (deep) by[2 * i] += right * upper[1];
-            double sum = 0.0 + rows[0] * left * upper[0];
-            if (deep) sum += rows[0] * right * upper[1];
-            sum += rows[1] * left * lower[0];
-            if (deep) sum += rows[1] * right * lower[1];
-            by[2 * i + 1] = sum;
         }
     }
     // Asks for what `correct_calm` takes for plane z, of parity `odd`, of a warp whose columns are all calm.

@@ -208,28 +208,12 @@ template <int warps, int helpers, int start, bool measures, bool restricts> stru
             behind += coarse_stride();
         }
     }
-    // As `box_correction` of the coarse column of all rows, the first of which is a coarse one's.
-    template <bool deep> __device__ __forceinline__ void correct_calm(double (&by)[per]) const {
-        const double* rows = g.calm_weights + 2;
-        const double left = deep ? g.calm_weights[4] : 1.0, right = g.calm_weights[5];
-#pragma unroll
-        for (int i = 0; i < per / 2; ++i) {
-            const double(&upper)[2] = next_c[i], (&lower)[2] = next_c[i + 1];
-            by[2 * i] = 0.0 + left * upper[0];
-            if (deep) by[2 * i] += right * upper[1];
-            double sum = 0.0 + rows[0] * left * upper[0];
-            if (deep) sum += rows[0] * right * upper[1];
-            sum += rows[1] * left * lower[0];
-            if (deep) sum += rows[1] * right * lower[1];
-            by[2 * i + 1] = sum;
-        }
-    }
     // Adds the correction of plane z, of parity `odd`.
     template <int odd, points_known known>
     __device__ __forceinline__ void correct(int z, double (&red)[per], double (&black)[per]) const {
         double by[per];
         if (known != any_points || (calm_rows && is_calm(2, z))) {
-            correct_calm<odd != 0>(by);
+            correct_calm<per>(g, odd != 0, next_c, by);
         } else {
             if (!plane_free(z)) return;
 #pragma unroll

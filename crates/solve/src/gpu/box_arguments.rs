@@ -107,8 +107,9 @@ namespace crosswarp {
         368 pub calm_inverse: f64 = "double",
         /// Null: the operator is one of lines.
         376 pub points: u64 = "const box_points*",
-        /// The colour that the first relaxation changes, or `no_colour`; colours take turns. Without a relaxation: that of the
-        /// next one, where cycles have left the field. For points of an operator of points: the one of the kernel's work.
+        /// The colour that the first relaxation changes, or `no_colour`; colours take turns. A pass without relaxations: that of
+        /// the next one, if the equations of the other colour hold. Kernels of operators of points: the colour that is relaxed,
+        /// or whose equations hold.
         384 pub colour: i64 = "i64",
     }
 }

@@ -24,7 +24,7 @@ pub(crate) const DEPTH: usize = 1;
 pub(crate) fn alone(lines: [Line; 3], shape: Shape, points: Option<Points>) -> io::Result<Level> {
     let mut operator = Operator::new(lines, shape);
     operator.points = points;
-    Level::new(operator, None, 0, false)
+    Level::new(operator, None, 0)
 }
 
 /// What works on a level: the vector unit, and a plane to work in.

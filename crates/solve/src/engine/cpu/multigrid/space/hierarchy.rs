@@ -65,10 +65,9 @@ pub(crate) struct SmoothingOf {
 impl SmoothingOf {
     fn new(levels: &[Level], symmetric: Smoothing) -> SmoothingOf {
         let of_points = levels[0].operator.points.is_some();
-        let alternate = |line: &Line| line.axis.alternates();
         let two_colours = |(at, level): (usize, &Level)| {
             // Couplings of points on coarse levels reach around corners.
-            (at == 0 || !of_points) && level.operator.lines.iter().all(alternate)
+            (at == 0 || !of_points) && level.operator.alternates()
         };
         let omegas = match of_points {
             true => OMEGAS_OF_POINTS,
@@ -140,17 +139,16 @@ impl Hierarchy {
             if small && !levels.is_empty() {
                 let operator = Operator::new(lines, shape);
                 let dense = operator.dense(singular);
-                levels.push(Level::new(operator, None, steps, false)?);
+                levels.push(Level::new(operator, None, steps)?);
                 break dense;
             }
             let [(x, of_x), (y, of_y), (z, of_z)] = lines.each_ref().map(Line::coarser);
             let coarse = [x, y, z];
             let mut next = shape.coarser();
             next.x = plane_of(&coarse);
-            let colours = lines.iter().all(|line| line.axis.alternates());
             let operator = Operator::new(lines, shape);
             let weights = Transfer::Lines([of_x, of_y, of_z]);
-            levels.push(Level::new(operator, Some(weights), steps, colours)?);
+            levels.push(Level::new(operator, Some(weights), steps)?);
             (lines, shape) = (coarse, next);
         };
         Hierarchy::of(levels, smoothing, dense)
@@ -176,7 +174,7 @@ impl Hierarchy {
             if small && !levels.is_empty() {
                 let dense = points.dense(singular);
                 operator.points = Some(points);
-                let last = Level::new(operator, None, steps, false).and_then(|level| {
+                let last = Level::new(operator, None, steps).and_then(|level| {
                     levels.push(level);
                     Hierarchy::of(levels, smoothing, dense)
                 });
@@ -187,7 +185,7 @@ impl Hierarchy {
             next.x = plane_of(&coarse);
             let room = || -> io::Result<_> {
                 Ok((
-                    Level::new(operator, None, steps, false)?,
+                    Level::new(operator, None, steps)?,
                     PointWeights::new(&points, &lines, &coarse, &next, threads)?,
                     Points::new(&coarse, &next, STEPS.len(), DEPTH)?,
                 ))

@@ -25,17 +25,17 @@ pub(crate) struct Level {
 }
 
 impl Level {
-    /// For passes of up to `steps` relaxations, in red-black order if `colours`.
+    /// For passes of up to `steps` relaxations.
     pub(super) fn new(
         operator: Operator,
         weights: Option<Transfer>,
         steps: usize,
-        colours: bool,
     ) -> io::Result<Level> {
         let (own, depth) = (operator.shape.own(), DEPTH as isize);
         let columns = operator.shape.x.len;
         let stored = own.start - depth..own.end + depth;
         let field = || Field::lazy(stored.clone(), columns);
+        let colours = matches!(weights, Some(Transfer::Lines(_))) && operator.alternates();
         Ok(Level {
             u: field()?,
             right_side: field()?,

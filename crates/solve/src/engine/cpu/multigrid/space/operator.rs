@@ -88,6 +88,11 @@ impl Operator {
         }
     }
 
+    /// Whether each point has neighbours along the axes of the other one of two colours alone.
+    pub fn alternates(&self) -> bool {
+        self.lines.iter().all(|line| line.axis.alternates())
+    }
+
     /// Points from a row of a plane to the next.
     pub fn stride(&self) -> usize {
         self.lines[0].axis.len + 2

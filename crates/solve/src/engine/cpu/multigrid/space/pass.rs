@@ -255,8 +255,7 @@ impl Pass<'_> {
         let neighbours = operator.shape.y.neighbours(z);
         let rows = bands.of(band, step + 1);
         let (before, rest) = self.kept.steps.split_at_mut(step);
-        let is_last = step + 1 == self.steps.len();
-        let in_field = step > 0 && is_last;
+        let in_field = step > 0 && step + 1 == self.steps.len();
         // The last step writes to the field itself: nothing needs what is there any more.
         let (out, around, first) = match before.last() {
             None => {

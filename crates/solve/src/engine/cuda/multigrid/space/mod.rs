@@ -7,6 +7,7 @@
 #![allow(unsafe_code)] // Launches of kernels.
 
 pub(super) mod level;
+mod pass_kernels;
 mod point_passes;
 mod points;
 pub(crate) mod steps;
@@ -15,7 +16,8 @@ use crosswarp_cuda::{Buffer, ByValue, Function, Launch, Stream};
 use crosswarp_prim::Superaccumulator;
 use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
-use self::level::{DeviceLevel, MOST_ROWS, Passes, Plan, pass_kernels};
+use self::level::{DeviceLevel, Plan};
+use self::pass_kernels::{MOST_ROWS, Passes, pass_kernels};
 use self::point_passes::PointKernels;
 use super::exchange;
 use super::steps::Preconditioner;

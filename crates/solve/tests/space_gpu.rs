@@ -203,6 +203,81 @@ fn sides_of_every_kind() {
     }
 }
 
+/// Red-black order on axes that wrap around: tiles lie across their ends, or are wider than they are.
+#[test]
+fn even_axes_that_wrap_around() {
+    let Some(gpu) = gpu("even_axes_that_wrap_around") else {
+        return;
+    };
+    for size in [
+        [64, 64, 64],
+        [128, 100, 36],
+        [60, 136, 40],
+        [8, 8, 8],
+        [256, 12, 20],
+    ] {
+        for (kind, sides) in [
+            [WRAPS, FIXED, FIXED],
+            [FIXED, WRAPS, FIXED],
+            [FIXED, FIXED, WRAPS],
+            [WRAPS, WRAPS, FIXED],
+            [FIXED, WRAPS, WRAPS],
+            [WRAPS, FIXED, WRAPS],
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            // Couplings that are the same power of two, or not.
+            for spacing in [[1.0; 3], [1.0, 0.9, 1.1]] {
+                let problem = Problem3d {
+                    sides,
+                    spacing,
+                    ..noisy::<f64>(size)
+                };
+                let name = format!("{size:?}, sides {kind}, spacing {spacing:?}");
+                same(gpu, &name, &problem, &options(1e-8), &[1, 2]);
+            }
+        }
+    }
+}
+
+/// Where the field is zero at first, the right side is the residual.
+#[test]
+fn fields_that_begin_with_zero() {
+    let Some(gpu) = gpu("fields_that_begin_with_zero") else {
+        return;
+    };
+    for (size, sides) in [
+        ([65, 40, 97], [FIXED; 3]),
+        ([130, 71, 33], [FIXED; 3]),
+        ([3, 3, 3], [FIXED; 3]),
+        ([72, 100, 36], [FIXED, WRAPS, FIXED]),
+        (
+            [35, 50, 36],
+            [WRAPS, FIXED, [Side::Neumann(0.5), Side::Fixed]],
+        ),
+        ([70, 36, 52], [FIXED, FIXED, WRAPS]),
+    ] {
+        for first in [First::V, First::Full] {
+            let problem = Problem3d {
+                sides,
+                initial: None,
+                ..noisy::<f64>(size)
+            };
+            let cycles = Cycles {
+                first,
+                ..Cycles::default()
+            };
+            let options = Options {
+                method: Method::Multigrid(cycles),
+                ..options(1e-8)
+            };
+            let name = format!("{size:?}, {sides:?}, first {first:?}");
+            same(gpu, &name, &problem, &options, &[1, 2, 3]);
+        }
+    }
+}
+
 #[test]
 fn any_relaxations_and_first_cycles() {
     let Some(gpu) = gpu("any_relaxations_and_first_cycles") else {

@@ -19,6 +19,10 @@ constexpr int box_column_numbers = 8;
 constexpr int box_pair_numbers = 10;
 // Threads of a block of other kernels.
 constexpr int box_threads = 128;
+// Coarse columns of a warp that restricts right sides,
+constexpr int box_restricting_columns = 31;
+// and coarse rows of a thread.
+constexpr int box_restricting_rows = 4;
 // Most points of the coarsest level that a lane solves for.
 constexpr int box_coarsest_of_lane = 4;
 // Half of the points around a point,

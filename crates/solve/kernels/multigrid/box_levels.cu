@@ -3,25 +3,79 @@
 
 namespace crosswarp {
 
-// The next level's right side from this level's. A thread a coarse point.
+// The next level's right side from this level's, `g.planes` coarse planes a block. A lane has two columns, an even one and the
+// odd one behind it, and the coarse points of some rows; it walks through the planes, and the odd column before its own is the
+// other one of the lane before, so that the first lane has no points. Operations as in `box_restrict`, in the same order.
 __device__ inline void restrict_right_side(const box_pass& g) {
-    const int chunks = (g.coarse_size[0] + box_threads - 1) / box_threads, row = blockIdx.x / chunks;
-    const int i = blockIdx.x % chunks * box_threads + threadIdx.x;
-    const int j = row % g.coarse_size[1], k = g.coarse_start + row / g.coarse_size[1];
-    if (i >= g.coarse_size[0]) return;
-    // The point `at` of an axis; what is beyond an end that does not wrap around is asked for along x only.
-    auto place = [&](int axis, int at) { return g.wraps[axis] ? wrapped(at, g.size[axis]) : at; };
-    double columns[2], rows[3], planes[3];
-    weights_beside(g, i, columns);
-    weights_around(g, 1, j, rows);
-    weights_around(g, 2, k, planes);
-    const double value = box_restrict(columns, rows, planes, [&](int x, int y, int z) {
-        const int column = place(0, 2 * i + x);
-        if (column < 0 || column >= g.size[0]) return 0.0;
-        const int row = place(1, 2 * j + y), plane = place(2, 2 * k + z);
-        return g.right_side[plane * g.plane + row * (g.size[0] + 2) + column + 1];
-    });
-    g.coarse_right_side[k * g.coarse_plane + j * (g.coarse_size[0] + 2) + i + 1] = value;
+    constexpr int lanes = 32, own = box_restricting_columns, rows = box_restricting_rows, fine = 2 * rows + 1;
+    static_assert(own == lanes - 1, "the first lane helps the second");
+    const int across = (g.coarse_size[0] + own - 1) / own, lane = threadIdx.x % lanes;
+    const int i = int(blockIdx.x) % across * own + lane - 1;
+    const int j0 = (int(blockIdx.x) / across * (box_threads / lanes) + int(threadIdx.x) / lanes) * rows;
+    const int k0 = g.coarse_start + int(blockIdx.y) * g.planes, k1 = min(k0 + g.planes, g.coarse_end);
+    if (j0 >= g.coarse_size[1]) return;
+    // Point `at` of an axis; of one that does not wrap around, one that is there, of which nothing is made.
+    auto place = [&](int axis, int at) {
+        return g.wraps[axis] ? wrapped(at, g.size[axis]) : min(max(at, 0), g.size[axis] - 1);
+    };
+    const int even = place(0, 2 * i), odd = place(0, 2 * i + 1);
+    double columns[2] = {}, of_rows[rows][3];
+    const bool writes = lane > 0 && i < g.coarse_size[0];
+    if (writes) weights_beside(g, i, columns);
+#pragma unroll
+    for (int r = 0; r < rows; ++r) weights_around(g, 1, min(j0 + r, g.coarse_size[1] - 1), of_rows[r]);
+    i64 at[fine];
+#pragma unroll
+    for (int r = 0; r < fine; ++r) at[r] = (i64)place(1, 2 * j0 - 1 + r) * (g.size[0] + 2) + 1;
+    double sums[rows][2] = {}, values[fine][2];
+    auto load = [&](int z) {
+        const double* plane = g.right_side + place(2, z) * g.plane;
+#pragma unroll
+        for (int r = 0; r < fine; ++r) {
+            values[r][0] = read(plane + at[r] + even);
+            values[r][1] = read(plane + at[r] + odd);
+        }
+    };
+    auto add = [&](double weight_of_plane) {
+        if (weight_of_plane == 0.0) return;
+#pragma unroll
+        for (int r = 0; r < rows; ++r) {
+#pragma unroll
+            for (int y = 0; y < 3; ++y) {
+                const double weight = of_rows[r][y] * weight_of_plane;
+                if (weight == 0.0) continue;
+                sums[r][0] += weight * values[2 * r + y][0];
+                sums[r][1] += weight * values[2 * r + y][1];
+            }
+        }
+    };
+    double planes[3];
+    weights_around(g, 2, k0, planes);
+    if (planes[0] != 0.0) {
+        load(2 * k0 - 1);
+        add(planes[0]);
+    }
+#pragma unroll 1
+    for (int k = k0; k < k1; ++k) {
+        load(2 * k);
+        add(planes[1]);
+        if (planes[2] != 0.0) {
+            load(2 * k + 1);
+            add(planes[2]);
+        }
+        double* to = g.coarse_right_side + (k * g.coarse_plane + (i64)j0 * (g.coarse_size[0] + 2) + i + 1);
+#pragma unroll
+        for (int r = 0; r < rows; ++r) {
+            const double before = __shfl_up_sync(0xffffffffu, sums[r][1], 1);
+            const double value = sums[r][0] + (columns[0] * before + columns[1] * sums[r][1]);
+            if (writes && j0 + r < g.coarse_size[1]) to[r * (g.coarse_size[0] + 2)] = value;
+            sums[r][0] = sums[r][1] = 0.0;
+        }
+        if (k + 1 == k1) break;
+        // The plane behind this coarse one is that before the next.
+        weights_around(g, 2, k + 1, planes);
+        add(planes[0]);
+    }
 }
 
 // Squares of the field times the diagonal, summed over the rows of each leaf, by columns: see `add_field`. A thread a

@@ -12,6 +12,7 @@
 // same order.
 #pragma once
 #include "async_copy.cuh"
+#include "mbarrier.cuh"
 #include "multigrid/box_pass.cuh"
 
 namespace crosswarp {
@@ -28,12 +29,22 @@ enum pair_number {
 };
 static_assert(pair_numbers == box_pair_numbers, "shared memory of a block");
 
+// Functions of their own, as few planes lie across the ends of an axis. Point `at` of an axis, or, if that does not wrap around,
+// the last that is there.
+__device__ __noinline__ inline int point_of(const box_pass& g, int axis, int at) {
+    return g.wraps[axis] ? wrapped(at, g.size[axis]) : min(max(at, 0), g.size[axis] - 1);
+}
+// The same of the next level.
+__device__ __noinline__ inline int coarse_point_of(const box_pass& g, int axis, int at) {
+    return g.wraps[axis] ? wrapped(at, g.coarse_size[axis]) : at;
+}
 // What is known of the points of an iteration: nothing; that rows and planes with equations are calm; that all rows and columns
 // have equations, too, and all couplings are even.
 enum points_known { any_points, calm_points, even_points };
 
-// A thread's part of a block's way through the planes. `warps` have a tile, `helpers` beside them add squares.
-template <int warps, int helpers, int start, bool measures, bool restricts> struct red_black_walk {
+// A thread's part of a block's way through the planes. `warps` have a tile, `helpers` beside them add squares. `may_wrap`: axes may
+// wrap around; where none does, code for them takes registers.
+template <int warps, int helpers, int start, bool measures, bool restricts, bool may_wrap> struct red_black_walk {
     static constexpr int lanes = 32, per = box_thread_rows, high = warps * per;
     static constexpr bool then = measures || restricts, corrects = start >= start_corrected;
     static constexpr bool reads = start == start_field || start == start_corrected;
@@ -44,18 +55,26 @@ template <int warps, int helpers, int start, bool measures, bool restricts> stru
     static constexpr int own_y = measures ? (high - 2 * side) / leaf_rows * leaf_rows : high - 2 * side;
     // Planes of right sides: one that is read, those of both steps, of the residual, and the one that is made something of.
     static constexpr int slots = then ? 5 : 3;
-    // Elements of a plane's points of a colour, and of the rows of a plane that others read.
-    static constexpr int half = high * lanes, rim = warps * 2 * lanes;
+    // Elements of a plane's points of a colour, some of them not used, so that a point of each colour lie in different banks;
+    // of the rows of a plane that others read.
+    static constexpr int half = high * lanes + lanes / 4, rim = warps * 2 * lanes;
+    // Whether a warp waits for those beside it alone, not for the whole block. Where squares are added all wait for all, and
+    // from a correction to a right side registers do not suffice for both.
+    static constexpr bool waits_for_neighbours = helpers == 0 && !measures && !(corrects && restricts);
 
     const box_pass& g;
     // Numbers of the columns; planes of right sides, of which red points come first; the plane of the field that is read; the
     // first and last rows of warps, of the points that steps and the residual find around theirs, by parity of planes.
     double *const columns, *const slot_memory, *const field_memory, *const rims;
+    // Of each warp, two that take turns: phases are its iterations.
+    mbarrier* const made;
     const int lane, warp, first;
     // The even column of the thread and its first row, in the level.
     const int x, y;
     // The planes of the block, and those that it begins and ends with.
     const int z0, z1, top, bottom;
+    // Where axes may wrap around: the two columns that the thread reads, and its first row.
+    int read_columns[2], first_row;
     // By row, whether it keeps its values; by column, whether it is there, and has equations; by row, whether it is there.
     u32 held = 0, there = 0, free = 0, row_there = 0;
     // Whether something is, or is not, so; whether all rows that have equations are calm, and all couplings even; whether
@@ -80,45 +99,50 @@ template <int warps, int helpers, int start, bool measures, bool restricts> stru
 
     __device__ __forceinline__ red_black_walk(const box_pass& g, double* memory)
         : g(g), columns(memory), slot_memory(columns + pair_numbers * 2 * lanes), field_memory(slot_memory + slots * 2 * half),
-          rims(field_memory + (reads ? 2 * half : 0)), lane(threadIdx.x % lanes), warp(threadIdx.x / lanes),
+          rims(field_memory + (reads ? 2 * half : 0)),
+          made(reinterpret_cast<mbarrier*>(rims + (then ? 3 : 2) * 2 * rim)), lane(threadIdx.x % lanes), warp(threadIdx.x / lanes),
           first(warp * per), x(int(blockIdx.x) * own_x - side + 2 * lane), y(int(blockIdx.y) * own_y - side + first),
-          z0(g.plane_start + int(blockIdx.z) * g.planes), z1(min(z0 + g.planes, g.plane_end)), top(max(z0 - margin, 0)),
-          bottom(min(z1 + margin, nz())) {
+          z0(g.plane_start + int(blockIdx.z) * g.planes), z1(min(z0 + g.planes, g.plane_end)),
+          top(wraps(2) ? z0 - margin : max(z0 - margin, 0)), bottom(wraps(2) ? z1 + margin : min(z1 + margin, nz())) {
         bool alike = true;
         u32 own_column = 0;
 #pragma unroll
         for (int c = 0; c < 2; ++c) {
-            const bool is_there = x + c >= 0 && x + c < nx();
+            const bool is_there = has(0, x + c);
             const bool is_free = is_there && line_number(g, 0, line_free, column(c)) != 0.0;
             there |= u32(is_there) << c;
             free |= u32(is_free) << c;
-            alike = alike && (!is_free || is_calm(0, x + c));
+            alike = alike && (!is_free || is_calm(0, column(c)));
             const int read = lane + c * lanes, write = write_column() + c * lanes, begin = x - 2 * lane;
-            if (begin + read >= 0 && begin + read < nx()) reads_column |= 1u << c;
+            if (has(0, begin + read)) reads_column |= 1u << c;
+            if (may_wrap) read_columns[c] = point(0, begin + read);
             if (write >= side && write < side + own_x && begin + write < nx()) own_column |= 1u << c;
         }
         calm_rows = calm_from(1) < calm_to(1);
 #pragma unroll
         for (int k = 0; k < per; ++k) {
-            const bool is_there = y + k >= 0 && y + k < ny();
+            const bool is_there = has(1, y + k);
             row_there |= u32(is_there) << k;
-            if (!is_there || line_number(g, 1, line_free, y + k) == 0.0) held |= 1u << k;
-            const bool own_row = first + k >= side && first + k < side + own_y && is_there;
+            if (!is_there || line_number(g, 1, line_free, row(k)) == 0.0) held |= 1u << k;
+            const bool own_row = first + k >= side && first + k < side + own_y && y + k < ny();
             if (own_row) own |= own_column << 2 * k;
             const int from_side = lane - side / 2;
             if (k % 2 == 0 && own_row && from_side >= 0 && from_side < own_x / 2 && x < nx()) own_coarse |= 1u << k / 2;
-            calm_rows = calm_rows && ((held >> k & 1) || is_calm(1, y + k));
+            calm_rows = calm_rows && ((held >> k & 1) || is_calm(1, row(k)));
         }
         exceptions = __any_sync(0xffffffffu, held != 0 || there != 3 || free != 3);
         even = __all_sync(0xffffffffu, calm_rows && alike && g.even_coupling != 0.0);
         all_even = even && !exceptions && is_calm(1, y - 1) && is_calm(1, y + per);
+        const int begin = x - 2 * lane;
+        if (wraps(0)) all_even = all_even && begin >= 0 && begin + 2 * lanes <= nx();
 #pragma unroll
         for (int i = 0; i <= per / 2; ++i) {
             const int row = (y >> 1) + i;
-            if (row >= 0 && row < g.coarse_size[1] && x >= 0 && x < nx()) coarse_there |= 1u << i;
+            if (wraps(1) || (row >= 0 && row < g.coarse_size[1])) coarse_there |= u32(has(0, x)) << i;
         }
+        if (may_wrap) first_row = wraps(1) ? row(0) : y;
         at = (top - 1) * g.plane + (i64)y * stride() + (x - 2 * lane + 1);
-        coarse_at = (y >> 1) * coarse_stride() + (x >> 1) + 1;
+        coarse_at = (may_wrap ? first_row >> 1 : y >> 1) * coarse_stride() + ((wraps(0) ? column(0) : x) >> 1) + 1;
 #pragma unroll
         for (int s = 0; s < slots; ++s) slot[s] = (slots - s) % slots * 2 * half;
         keep_numbers();
@@ -129,8 +153,20 @@ template <int warps, int helpers, int start, bool measures, bool restricts> stru
     __device__ __forceinline__ int nz() const { return g.size[2]; }
     __device__ __forceinline__ int stride() const { return nx() + 2; }
     __device__ __forceinline__ int coarse_stride() const { return g.coarse_size[0] + 2; }
-    // The thread's column c, or the last that is there.
-    __device__ __forceinline__ int column(int c) const { return min(max(x + c, 0), nx() - 1); }
+    // A tile may lie across the ends of an axis that wraps around, which has an even length: colours are those of all.
+    __device__ __forceinline__ bool wraps(int axis) const { return may_wrap && g.wraps[axis]; }
+    __device__ __forceinline__ bool has(int axis, int at) const { return wraps(axis) || (at >= 0 && at < g.size[axis]); }
+    __device__ __forceinline__ int point(int axis, int at) const {
+        return may_wrap ? point_of(g, axis, at) : min(max(at, 0), g.size[axis] - 1);
+    }
+    // The thread's column c, and its row k.
+    __device__ __forceinline__ int column(int c) const { return point(0, x + c); }
+    __device__ __forceinline__ int row(int k) const { return point(1, y + k); }
+    // Of an axis that does not, the number itself, there or not.
+    __device__ __forceinline__ int plane_of(int z) const { return wraps(2) ? point_of(g, 2, z) : z; }
+    // The row behind row `at` of the level, or of the next one, of `rows`.
+    __device__ __forceinline__ int row_behind(int at, int rows) const { return wraps(1) && at + 1 == rows ? 0 : at + 1; }
+    __device__ __forceinline__ int coarse_plane_of(int j) const { return wraps(2) ? coarse_point_of(g, 2, j) : j; }
     // Of the first half of a tile's columns, the one that the thread writes; of the other half the same.
     __device__ __forceinline__ int write_column() const { return lane < lanes / 2 ? 2 * lane : 2 * lane - lanes + 1; }
     __device__ __forceinline__ int calm_from(int axis) const { return g.calm[2 * axis]; }
@@ -139,9 +175,11 @@ template <int warps, int helpers, int start, bool measures, bool restricts> stru
     __device__ __forceinline__ bool is_calm_around(int axis, int at) const {
         return is_calm(axis, 2 * at - 1) && is_calm(axis, 2 * at + 1);
     }
-    __device__ __forceinline__ bool plane_free(int z) const { return line_number(g, 2, line_free, z) != 0.0; }
+    __device__ __forceinline__ bool plane_free(int z) const { return line_number(g, 2, line_free, plane_of(z)) != 0.0; }
+    __device__ __forceinline__ bool is_calm_plane(int z) const { return is_calm(2, plane_of(z)); }
     // Step s makes a plane less on each side than the one before.
     __device__ __forceinline__ bool reaches(int s, int z) const {
+        if (wraps(2)) return z >= top + s && z < bottom - s;
         return z >= max(z0 - margin + s, 0) && z < min(z1 + margin - s, nz());
     }
     // A number of the thread's column c.
@@ -168,36 +206,52 @@ template <int warps, int helpers, int start, bool measures, bool restricts> stru
 
     // Asks for plane `now` of the right side, and for the next of the field.
     template <points_known known> __device__ __forceinline__ void ask(int now) {
-        auto copy = [&](double* to, const double* from, int parity) {
+        auto copy = [&](double* to, const double* field, int z) {
             to = opaque(to + first * lanes + lane / 2);
-            const int even_rows = ((lane + parity) & 1) * half;
+            const int even_rows = ((lane + z) & 1) * half;
             double *const even_to = to + even_rows, *const odd_to = to + (half - even_rows);
             const bool left = known == even_points || (reads_column & 1), right = known == even_points || (reads_column & 2);
+            constexpr bool straight = known == even_points || !may_wrap;
+            const double* from = field + (straight ? at + (z - now) * g.plane + lane : 0);
+            int row_of_level = 0, right_column = lanes;
+            if constexpr (!straight) {
+                const i64 plane = known == any_points ? plane_of(z) : z;
+                row_of_level = first_row;
+                right_column = read_columns[1] - read_columns[0];
+                from += plane * g.plane + (i64)first_row * stride() + read_columns[0] + 1;
+            }
 #pragma unroll
             for (int k = 0; k < per; ++k) {
                 double* row = (k % 2 == 0 ? even_to : odd_to) + k * lanes;
                 if (known == even_points || (row_there >> k & 1)) {
                     if (left) copy_async<8>(row, from);
-                    if (right) copy_async<8>(row + lanes / 2, from + lanes);
+                    if (right) copy_async<8>(row + lanes / 2, from + right_column);
                 }
                 from += stride();
+                if constexpr (!straight) {
+                    row_of_level = row_behind(row_of_level, ny());
+                    if (wraps(1) && row_of_level == 0) from -= (i64)ny() * stride();
+                }
             }
         };
         // The first step reaches no plane behind these.
-        if (known != any_points || (now >= top && now < min(z1 + margin - 1, nz()))) {
-            copy(slot_memory + slot[0], g.right_side + (at + lane), now & 1);
+        if (known != any_points || (now >= top && now < (wraps(2) ? bottom : min(z1 + margin, nz() + 1)) - 1)) {
+            copy(slot_memory + slot[0], g.right_side, now);
         }
         if (reads && (known != any_points || now + 1 < bottom)) {
-            copy(field_memory, g.before + (at + g.plane + lane), (now + 1) & 1);
+            copy(field_memory, g.before, now + 1);
         }
         copy_commit();
     }
     // Asks for what `correct_calm` takes for plane z. Behind the last coarse plane there is none, and nothing is made of what
     // is read.
     template <points_known known> __device__ __forceinline__ void ask_correction(int z) {
-        const int j = z >> 1;
+        const int j = known == any_points ? coarse_plane_of(z >> 1) : z >> 1;
         const double* from = opaque(g.correction + (j * g.coarse_plane + coarse_at));
-        const double* behind = from + (known == even_points || j + 1 < g.coarse_size[2] ? g.coarse_plane : 0);
+        i64 next = known == even_points || j + 1 < g.coarse_size[2] ? g.coarse_plane : 0;
+        if (known == any_points && wraps(2) && next == 0) next = -j * g.coarse_plane;
+        const double* behind = from + next;
+        int row = may_wrap ? first_row >> 1 : 0;
 #pragma unroll
         for (int i = 0; i <= per / 2; ++i) {
             if (known == even_points || (coarse_there >> i & 1)) {
@@ -206,18 +260,25 @@ template <int warps, int helpers, int start, bool measures, bool restricts> stru
             }
             from += coarse_stride();
             behind += coarse_stride();
+            if (known != even_points && may_wrap) {
+                row = row_behind(row, g.coarse_size[1]);
+                if (wraps(1) && row == 0) {
+                    from -= (i64)g.coarse_size[1] * coarse_stride();
+                    behind -= (i64)g.coarse_size[1] * coarse_stride();
+                }
+            }
         }
     }
     // Adds the correction of plane z, of parity `odd`.
     template <int odd, points_known known>
     __device__ __forceinline__ void correct(int z, double (&red)[per], double (&black)[per]) const {
         double by[per];
-        if (known != any_points || (calm_rows && is_calm(2, z))) {
+        if (known != any_points || (calm_rows && is_calm_plane(z))) {
             correct_calm<per>(g, odd != 0, next_c, by);
         } else {
             if (!plane_free(z)) return;
 #pragma unroll
-            for (int k = 0; k < per; ++k) by[k] = held >> k & 1 ? 0.0 : box_correction(g, column(0) >> 1, y + k, z);
+            for (int k = 0; k < per; ++k) by[k] = held >> k & 1 ? 0.0 : box_correction(g, column(0) >> 1, row(k), plane_of(z));
         }
         const double left = known == even_points ? g.calm_weights[0] : number(pair_left, 0);
         const double right = known == even_points ? g.calm_weights[1] : number(pair_right, 0);
@@ -256,7 +317,7 @@ template <int warps, int helpers, int start, bool measures, bool restricts> stru
         const double* shown = rims + (2 * s + (z & 1)) * rim + lane;
         const double north_of_all = shown[(2 * max(warp - 1, 0) + 1) * lanes];
         const double south_of_all = shown[2 * min(warp + 1, warps - 1) * lanes];
-        const bool calm = known != any_points || (calm_rows && is_calm(2, z)), alike = known == even_points || (even && calm);
+        const bool calm = known != any_points || (calm_rows && is_calm_plane(z)), alike = known == even_points || (even && calm);
         const bool plane_held = !calm && !plane_free(z);
         double gains[2];
         if (alike) {
@@ -290,13 +351,13 @@ template <int warps, int helpers, int start, bool measures, bool restricts> stru
                 box_row of = {g.calm_row[0], g.calm_row[1], g.calm_row[2], g.calm_row[3], g.calm_row[4], g.calm_row[5]};
                 // The same for the whole warp.
                 if (!calm && !plane_held && !(held >> k & 1)) {
-                    const box_couplings at = couplings_at(g, column(q), y + k, z);
+                    const box_couplings at = couplings_at(g, column(q), row(k), plane_of(z));
                     of = at.row;
                     gains[q] = omega * at.inverse;
                     // At an end of the grid the one on the other side, which couplings of zero make nothing of.
-                    if (y + k == 0) north = c[k];
-                    if (y + k == ny() - 1) south = c[k];
-                    const bool no_up = z == 0, no_down = z == nz() - 1;
+                    if (y + k == 0 && !wraps(1)) north = c[k];
+                    if (y + k == ny() - 1 && !wraps(1)) south = c[k];
+                    const bool no_up = z == 0 && !wraps(2), no_down = z == nz() - 1 && !wraps(2);
                     over = no_up ? (no_down ? c[k] : down[k]) : up[k];
                     under = no_down ? (no_up ? c[k] : up[k]) : down[k];
                 }
@@ -347,7 +408,7 @@ template <int warps, int helpers, int start, bool measures, bool restricts> stru
             for (int k = 0; k < per; ++k) after[k] = (g.omega[0] * g.calm_inverse) * right_side[k * lanes];
             return;
         }
-        const bool calm = known != any_points || (calm_rows && is_calm(2, z));
+        const bool calm = known != any_points || (calm_rows && is_calm_plane(z));
         const bool plane_held = !calm && !plane_free(z);
 #pragma unroll
         for (int k = 0; k < per; ++k) {
@@ -355,7 +416,7 @@ template <int warps, int helpers, int start, bool measures, bool restricts> stru
             after[k] = 0.0;
             // The same for the whole warp.
             if (plane_held || (held >> k & 1)) continue;
-            const double inverse = calm ? number(pair_inverse, q) : couplings_at(g, column(q), y + k, z).inverse;
+            const double inverse = calm ? number(pair_inverse, q) : couplings_at(g, column(q), row(k), plane_of(z)).inverse;
             if (there >> q & 1) after[k] = (g.omega[0] * inverse) * right_side[k * lanes];
         }
     }
@@ -389,7 +450,7 @@ template <int warps, int helpers, int start, bool measures, bool restricts> stru
     }
     // Takes plane z, of parity `odd`, of the residual for the next level's right side, and writes that where it is complete.
     template <int odd, points_known known> __device__ __forceinline__ void restrict_plane(int z, const double* residual) {
-        if (z < max(z0 - 1, 0) || z > min(z1, nz() - 1)) return;
+        if (z < z0 - 1 || z > z1 || !has(2, z)) return;
         double values[per + 1];
         residual += first * lanes + lane;
 #pragma unroll
@@ -398,27 +459,31 @@ template <int warps, int helpers, int start, bool measures, bool restricts> stru
             values[k + 1] = residual[(k < 0 && warp == 0 ? 0 : k) * lanes];
         }
         auto add = [&](double weight_of_plane) {
+            int row = may_wrap ? first_row >> 1 : y >> 1;
 #pragma unroll
             for (int i = 0; i < per / 2; ++i) {
                 double rows[3] = {g.calm_weights[3], 1.0, g.calm_weights[2]};
-                // Of rows that are not there nothing is needed.
-                const int row = (y >> 1) + i;
-                if (known != even_points && row >= 0 && row < g.coarse_size[1]) weights_of(1, row, rows);
+                if constexpr (known != even_points) {
+                    // Of rows that are not there nothing is needed.
+                    if (row >= 0 && row < g.coarse_size[1]) weights_of(1, row, rows);
+                    row = row_behind(row, g.coarse_size[1]);
+                }
                 // In column c those rows that have its red point; what is 0 changes no sum.
 #pragma unroll
                 for (int a = 0; a < 3; ++a) sums[i][(a + odd + 1) % 2] += rows[a] * weight_of_plane * values[2 * i + a];
             }
         };
+        // The plane before the first of a block, or behind its last, adds to others alone.
         const int j = z >> 1;
         double planes[3];
-        weights_of(2, j, planes);
+        weights_of(2, known == any_points ? coarse_plane_of(j) : j, planes);
         add(planes[1 + odd]);
-        if (odd || z + 1 == nz()) write_coarse(j);
+        if (odd || (z + 1 == nz() && !wraps(2))) write_coarse(j);
         if constexpr (odd == 1) {
 #pragma unroll
             for (int i = 0; i < per / 2; ++i) sums[i][0] = sums[i][1] = 0.0;
-            if (z + 1 == nz()) return;
-            weights_of(2, j + 1, planes);
+            if (z + 1 == nz() && !wraps(2)) return;
+            weights_of(2, known == any_points ? coarse_plane_of(j + 1) : j + 1, planes);
             add(planes[0]);
         }
     }
@@ -439,7 +504,9 @@ template <int warps, int helpers, int start, bool measures, bool restricts> stru
         constexpr int bands = own_y / leaf_rows, threads = (helpers > 0 ? helpers : warps) * lanes;
         const int all = (ny() + leaf_rows - 1) / leaf_rows;
         for (int t = int(threadIdx.x) - (helpers > 0 ? warps * lanes : 0); t < bands * own_x; t += threads) {
-            const int band = t / own_x, at = t % own_x, of_column = int(blockIdx.x) * own_x + at;
+            // Even columns before odd ones, whose points lie beside each other.
+            const int band = t / own_x, i = t % own_x, at = i < own_x / 2 ? 2 * i : 2 * i - own_x + 1;
+            const int of_column = int(blockIdx.x) * own_x + at;
             const int of_level = int(blockIdx.y) * bands + band, rows = min(leaf_rows, ny() - of_level * leaf_rows);
             if (of_column >= nx() || rows <= 0) continue;
             // The column's red points are in every second row. What is 0 changes no sum.
@@ -478,6 +545,7 @@ template <int warps, int helpers, int start, bool measures, bool restricts> stru
                 if (!(there >> (k + odd + 1) % 2 & 1)) black[k] = 0.0;
             }
         }
+        wait_for_neighbours(now);
         // The next plane takes the place of what all lanes have read.
         __syncwarp();
         ask<known>(now);
@@ -527,7 +595,12 @@ template <int warps, int helpers, int start, bool measures, bool restricts> stru
         for (int s = slots - 1; s > 0; --s) slot[s] = slot[s - 1];
         slot[0] = oldest;
         at += g.plane;
-        meet();
+        if constexpr (waits_for_neighbours) {
+            const int done = now - top;
+            made[2 * warp + (done & 1)].arrive();
+        } else {
+            meet();
+        }
     }
     static __device__ __forceinline__ void keep(const double (&from)[per], double (&to)[per]) {
 #pragma unroll
@@ -536,6 +609,18 @@ template <int warps, int helpers, int start, bool measures, bool restricts> stru
     static __device__ __forceinline__ void clear(double (&to)[per]) {
 #pragma unroll
         for (int k = 0; k < per; ++k) to[k] = 0.0;
+    }
+    // Before iteration `now` shows anything, or asks for what takes the place of a residual: the warps above and below have
+    // made the iteration before, and so have read what was there, and shown what this one reads. They can be an iteration
+    // ahead, so there are two barriers.
+    __device__ __forceinline__ void wait_for_neighbours(int now) const {
+        const int done = now - top - 1;
+        if (!waits_for_neighbours || done < 0) return;
+        auto wait = [&](int of) {
+            while (!made[2 * of + (done & 1)].over(done >> 1)) {}
+        };
+        if (warp > 0) wait(warp - 1);
+        if (warp < warps - 1) wait(warp + 1);
     }
     // What an iteration shows, and its residual, others read in the next ones. Warps come to the same barrier from different
     // loops, as many times.
@@ -560,11 +645,13 @@ template <int warps, int helpers, int start, bool measures, bool restricts> stru
         // Of the field alone: the first plane of the right side comes with the first iteration.
         ask<any_points>(top - 1);
         at += g.plane;
-        // The columns' numbers are there.
+        if (waits_for_neighbours && threadIdx.x < 2 * warps) made[threadIdx.x].init(lanes);
+        // The columns' numbers are there, and the barriers.
         __syncthreads();
-        // Where all planes under way are calm, and the next one is there. What a step makes before it reaches its first plane, of
-        // whatever is in memory, nobody asks for.
-        const int from = max(top, calm_from(2) + 3), to = calm_rows ? min(bottom, calm_to(2)) - 1 : 0;
+        // Where all planes under way are calm, and the next one, and the coarse ones around it, lie behind each other. What a step
+        // makes before it reaches its first plane, of whatever is in memory, nobody asks for.
+        const int ends = wraps(2) ? 1 : 0, from = max(top, calm_from(2) + 3 + ends);
+        const int to = calm_rows ? min(bottom, calm_to(2) - ends) - 1 : 0;
         int now = top;
 #pragma unroll 1
         while (now < end()) {
@@ -594,7 +681,8 @@ template <int warps, int helpers, int start, bool measures, bool restricts> stru
     }
 };
 
-// A kernel of such passes: warps of a block that have its tile, others, where it starts, whether it measures, and restricts.
+// A kernel of such passes: warps of a block that have its tile, others, where it starts, whether it measures, and restricts, and
+// whether axes may wrap around.
 #define CROSSWARP_BOX_RED_BLACK(name, warps, helpers, ...)                                             \
     extern "C" __global__ void __launch_bounds__(32 * (warps + helpers), 1)                            \
         name(const __grid_constant__ cw::box_pass g) {                                                 \

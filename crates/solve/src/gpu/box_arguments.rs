@@ -25,6 +25,10 @@ namespace crosswarp {
         pub(crate) PAIR_NUMBERS: usize = "box_pair_numbers": "int" = 10;
         /// Threads of a block of other kernels.
         pub(crate) BOX_THREADS: usize = "box_threads": "int" = 128;
+        /// Coarse columns of a warp that restricts right sides,
+        pub(crate) RESTRICTING_COLUMNS: usize = "box_restricting_columns": "int" = 31;
+        /// and coarse rows of a thread.
+        pub(crate) RESTRICTING_ROWS: usize = "box_restricting_rows": "int" = 4;
         /// Most points of the coarsest level that a lane solves for.
         pub(crate) COARSEST_OF_LANE: usize = "box_coarsest_of_lane": "int" = 4;
         /// Half of the points around a point,

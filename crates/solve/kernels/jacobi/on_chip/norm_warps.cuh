@@ -1,7 +1,7 @@
 // Warps of a block that add up the norms of what its other warps sweep, and decide whether to stop, so that nobody
 // waits for that but at the end of a chunk for the decision on the chunk before.
 #pragma once
-#include "jacobi/mbarrier.cuh"
+#include "mbarrier.cuh"
 #include "jacobi/plane.cuh"
 #include "jacobi/on_chip/stop_decision.cuh"
 

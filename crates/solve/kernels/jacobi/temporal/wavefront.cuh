@@ -13,7 +13,7 @@
 #pragma once
 #include "async_copy.cuh"
 #include "superaccumulator.cuh"
-#include "jacobi/mbarrier.cuh"
+#include "mbarrier.cuh"
 #include "jacobi/plane.cuh"
 
 namespace crosswarp {

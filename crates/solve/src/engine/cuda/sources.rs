@@ -34,7 +34,6 @@ const HEADERS: &[(&str, &str)] = &[
     header!("jacobi/exchange/device_put.cuh"),
     header!("jacobi/ghosts.cuh"),
     header!("jacobi/line.cuh"),
-    header!("jacobi/mbarrier.cuh"),
     header!("jacobi/on_chip/choose.cuh"),
     header!("jacobi/on_chip/deep_halo.cuh"),
     header!("jacobi/on_chip/line.cuh"),
@@ -50,10 +49,12 @@ const HEADERS: &[(&str, &str)] = &[
     header!("jacobi/temporal/line_pass.cuh"),
     header!("jacobi/temporal/pass.cuh"),
     header!("jacobi/temporal/wavefront.cuh"),
+    header!("mbarrier.cuh"),
 ];
 
 const LEVEL_HEADERS: &[(&str, &str)] = &[
     header!("async_copy.cuh"),
+    header!("mbarrier.cuh"),
     ("multigrid/arguments.cuh", level_arguments::HEADER),
     ("multigrid/box_arguments.cuh", box_arguments::HEADER),
     header!("multigrid/box_pass.cuh"),
@@ -211,10 +212,12 @@ pub(crate) const fn box_pass_shared(warps: usize, steps: usize, then: bool) -> u
 /// whether a residual follows.
 pub(crate) const fn box_red_black_shared(warps: usize, reads: bool, then: bool) -> usize {
     // Of a colour.
-    let plane = warps * THREAD_ROWS * TILE_X;
+    let plane = warps * THREAD_ROWS * TILE_X + TILE_X / 4;
     let (slots, edges) = if then { (5, 3) } else { (3, 2) };
     let planes = 2 * (slots + reads as usize) * plane;
-    (2 * PAIR_NUMBERS * TILE_X + planes + 2 * edges * warps * 2 * TILE_X) * size_of::<f64>()
+    let barriers = 2 * warps;
+    (barriers + 2 * PAIR_NUMBERS * TILE_X + planes + 2 * edges * warps * 2 * TILE_X)
+        * size_of::<f64>()
 }
 
 /// Shared memory of a block on an A100, the least of the GPUs that have enough.
@@ -377,10 +380,14 @@ pub const KERNELS: &[Source<'static>] = &[
     box_pass!("box_up_2", 12 + 0, 2, false, ", cw::as_known<cw::start_corrected, -1, false>"),
     // Red and black points: from zero, and down; the correction, and these; these, measured, and down; the correction to zero,
     // these, and down.
-    box_red_black!("box_red_black_down", 12 + 0, false, true, ", cw::start_zero, false, true"),
-    box_red_black!("box_red_black_up", 12 + 0, true, false, ", cw::start_corrected, false, false"),
-    box_red_black!("box_red_black_between", 10 + 2, true, true, ", cw::start_field, true, true"),
-    box_red_black!("box_red_black_begun", 12 + 0, false, true, ", cw::start_correction, false, true"),
+    box_red_black!("box_red_black_down", 12 + 0, false, true, ", cw::start_zero, false, true, false"),
+    box_red_black!("box_red_black_up", 12 + 0, true, false, ", cw::start_corrected, false, false, false"),
+    box_red_black!("box_red_black_between", 10 + 2, true, true, ", cw::start_field, true, true, false"),
+    box_red_black!("box_red_black_begun", 12 + 0, false, true, ", cw::start_correction, false, true, false"),
+    box_red_black!("box_red_black_around_down", 12 + 0, false, true, ", cw::start_zero, false, true, true"),
+    box_red_black!("box_red_black_around_up", 12 + 0, true, false, ", cw::start_corrected, false, false, true"),
+    box_red_black!("box_red_black_around_between", 10 + 2, true, true, ", cw::start_field, true, true, true"),
+    box_red_black!("box_red_black_around_begun", 12 + 0, false, true, ", cw::start_correction, false, true, true"),
     file!(
         LEVEL_HEADERS, "multigrid/box_levels.cu",
         "box_restrict_right_side": BOX_THREADS, "box_square": BOX_THREADS, "box_solve_coarsest": 32

@@ -66,6 +66,8 @@ pub(super) struct Solver<'a, F, L> {
     pub totals: Totals,
     partition: Partition,
     singular: bool,
+    /// Whether the field that a solve begins with is 0 everywhere, with a positive sign.
+    from_zero: bool,
     scale: Scale,
     pub identity: Identity,
     /// When levels were begun to be made, but for what was read of the problem meanwhile.
@@ -332,7 +334,7 @@ pub(super) fn run_by<F: Real, L: Levels>(
     if scale != Scale::NONE {
         read = space_load::load(problem, levels.top_mut(), scale, operator);
     }
-    let _ = read;
+    let from_zero = reduction.min(u64::from(read.zero))? == 1;
     let now = Instant::now();
     let mut solver = Solver {
         problem,
@@ -343,6 +345,7 @@ pub(super) fn run_by<F: Real, L: Levels>(
         totals: Totals::default(),
         partition,
         singular,
+        from_zero,
         scale,
         identity: Identity {
             bits: 8 * size_of::<F>() as u64,
@@ -679,7 +682,7 @@ impl<F: Real> Solver<'_, F, Hierarchy> {
     /// See [`Hierarchy::begin`]. The sum of squares of this PE.
     fn begin(&mut self, full: bool) -> Result<Superaccumulator<f64>, GpuError> {
         if let Some(gpu) = &mut self.gpu {
-            return gpu.begin(&mut self.rows, full);
+            return gpu.begin(&mut self.rows, full, self.from_zero);
         }
         let [mut sum] = self.sums();
         self.levels.begin(&mut self.rows, full, &mut sum)?;

@@ -49,6 +49,8 @@ pub(super) fn first_bad(
 pub(super) struct Read {
     pub bad: u64,
     pub largest: f64,
+    /// Whether the field is 0 in the own planes, with a positive sign.
+    pub zero: bool,
 }
 
 /// What the operator is made of has been looked at.
@@ -344,6 +346,7 @@ pub(super) fn load<F: Real>(
     let mut read = Read {
         bad: u64::MAX,
         largest: 0.0,
+        zero: true,
     };
     let mut row = vec![F::ZERO; nx];
     let own = of.shape.own();
@@ -368,9 +371,12 @@ pub(super) fn load<F: Real>(
                     read.largest = read.largest.max(largest_of(F::ZERO, &row).to_f64());
                 }
                 let out = &mut level.u.row_mut(at)[y * stride + 1..][..nx];
+                let mut bits = 0;
                 for (out, &value) in out.iter_mut().zip(&row) {
                     *out = scale.down(value.to_f64());
+                    bits |= out.to_bits();
                 }
+                read.zero &= !mine || bits == 0;
             }
             let b = &mut level.right_side.row_mut(at)[y * stride + 1..][..nx];
             b.fill(0.0);

@@ -252,7 +252,8 @@ impl DeviceLevel {
         for (steps, known) in launches(all.len(), (start, measured, restrict)) {
             let (start, measured, restrict) = known;
             let these = &all[done..done + steps];
-            let place = place_of(steps, Order::of(these, self.lines_end()), known);
+            let wraps = self.operator.arguments.wraps != [0; 3];
+            let place = place_of(steps, Order::of(these, wraps), known);
             let (kernel, loaded) = (&KERNELS[place], passes.loaded[place].as_ref());
             let loaded = loaded.expect("it was loaded");
             let margin = margin_of(steps, measured, restrict);
@@ -305,11 +306,6 @@ impl DeviceLevel {
             done += steps;
         }
         Ok(())
-    }
-
-    /// Whether the operator is one of lines, none of which wraps around.
-    fn lines_end(&self) -> bool {
-        self.operator.points.is_none() && self.operator.arguments.wraps == [0; 3]
     }
 
     /// Planes of a block: those with which waves of `resident` blocks, all of them at once, go through the fewest planes.

@@ -30,7 +30,9 @@ use crate::engine::cpu::multigrid::space::operator::Operator;
 use crate::engine::cuda::kernels;
 use crate::exchange::level_rows::LevelRows;
 use crate::gpu::Gpu;
-use crate::gpu::box_arguments::{BOX_THREADS, BoxPass, COARSEST_OF_LANE};
+use crate::gpu::box_arguments::{
+    BOX_THREADS, BoxPass, COARSEST_OF_LANE, RESTRICTING_COLUMNS, RESTRICTING_ROWS,
+};
 use crate::gpu::error::GpuError;
 use crate::gpu::level_arguments::{START_CORRECTED, START_CORRECTION, START_FIELD, START_ZERO};
 
@@ -38,6 +40,10 @@ use crate::gpu::level_arguments::{START_CORRECTED, START_CORRECTION, START_FIELD
 const RESTRICT_RIGHT_SIDE: &str = "box_restrict_right_side";
 const SQUARE: &str = "box_square";
 const SOLVE_COARSEST: &str = "box_solve_coarsest";
+
+/// Blocks that make right sides of finer ones: so many keep a large GPU busy. Planes of one, at most about.
+const RESTRICTING_BLOCKS: usize = 2048;
+const MOST_RESTRICTED: usize = 32;
 
 /// All levels of a box, in the memory of a GPU.
 pub(crate) struct GpuBox {
@@ -143,21 +149,29 @@ impl GpuBox {
         })
     }
 
-    /// See `Hierarchy::begin`. The sum of squares.
+    /// See `Hierarchy::begin`. The sum of squares. `from_zero`: the field is 0 everywhere, on all PEs.
     pub(crate) fn begin(
         &mut self,
         rows: &mut LevelRows<'_>,
         full: bool,
+        from_zero: bool,
     ) -> Result<Superaccumulator<f64>, GpuError> {
         let Smoothing { pre, .. } = self.smoothing_of(0, false);
-        let plan = Plan {
-            start: START_FIELD,
-            steps: if full { &[] } else { &pre },
-            measured: Some(0),
-            restrict: true,
-            solved: None,
-        };
-        self.pass(rows, 0, &plan)?;
+        let from_zero = full && from_zero && matches!(self.passes, AllPasses::Lines(_));
+        if from_zero {
+            // The right side is the residual.
+            self.square_right_side()?;
+            self.restrict_right_side(0)?;
+        } else {
+            let plan = Plan {
+                start: START_FIELD,
+                steps: if full { &[] } else { &pre },
+                measured: Some(0),
+                restrict: true,
+                solved: None,
+            };
+            self.pass(rows, 0, &plan)?;
+        }
         self.sums.publish(&self.stream, 1)?;
         if full {
             let count = self.levels.len();
@@ -172,15 +186,24 @@ impl GpuBox {
                 self.cycle_below(rows, at, START_CORRECTION, false)?;
             }
             let plan = Plan {
-                start: START_CORRECTED,
+                start: START_CORRECTION,
                 steps: &pre,
                 measured: None,
-                restrict: false,
+                restrict: true,
                 solved: None,
             };
-            self.pass(rows, 0, &plan)?;
-            // Two launches take less time than one that does all.
-            self.resume(rows, true)?;
+            if from_zero {
+                self.pass(rows, 0, &plan)?;
+            } else {
+                let plan = Plan {
+                    start: START_CORRECTED,
+                    restrict: false,
+                    ..plan
+                };
+                self.pass(rows, 0, &plan)?;
+                // Two launches take less time than one that does all.
+                self.resume(rows, true)?;
+            }
         }
         self.sum(rows)
     }
@@ -242,13 +265,27 @@ impl GpuBox {
             self.sums.publish(&self.stream, 1)?;
             return self.sum(rows);
         }
+        self.square_of(self.levels[0].arguments())?;
+        self.sums.publish(&self.stream, 1)?;
+        self.sum(rows)
+    }
+
+    /// Leaves the sums of squares of the right side.
+    fn square_right_side(&self) -> Result<(), GpuError> {
         let arguments = self.levels[0].arguments();
+        self.square_of(BoxPass {
+            before: arguments.right_side,
+            diagonal: 1.0,
+            ..arguments
+        })
+    }
+
+    /// Those of the field before times its diagonal.
+    fn square_of(&self, arguments: BoxPass) -> Result<(), GpuError> {
         let chunks = (arguments.size[0] as usize).div_ceil(BOX_THREADS);
         let blocks = chunks * self.bands;
         // SAFETY: the parameter is a `box_pass` whose arrays have its extent; blocks cover the columns of all leaves.
-        unsafe { self.launch(&self.square, blocks, BOX_THREADS, arguments) }?;
-        self.sums.publish(&self.stream, 1)?;
-        self.sum(rows)
+        unsafe { self.launch(&self.square, blocks, BOX_THREADS, arguments) }
     }
 
     /// Copies the field to that of `level`, the finest.
@@ -299,13 +336,24 @@ impl GpuBox {
         if let AllPasses::Points(kernels) = &self.passes {
             return kernels.restrict_right_side(&self.stream, &self.levels[at]);
         }
-        let arguments = self.levels[at].arguments();
+        let mut arguments = self.levels[at].arguments();
         let [across, rows, _] = arguments.coarse_size.map(|n| n as usize);
         let planes = (arguments.coarse_end - arguments.coarse_start) as usize;
-        let blocks = across.div_ceil(BOX_THREADS) * rows * planes;
+        let rows_of_a_block = BOX_THREADS / 32 * RESTRICTING_ROWS;
+        let columns = across.div_ceil(RESTRICTING_COLUMNS) * rows.div_ceil(rows_of_a_block);
+        // As few as keep the GPU busy read the planes between two blocks.
+        let blocks = planes.min((RESTRICTING_BLOCKS / columns).max(planes / MOST_RESTRICTED));
+        arguments.planes = planes.div_ceil(blocks.max(1)).max(1) as i32;
+        let launch = Launch::new(&self.restrict_right_side)
+            .grid((
+                columns as u32,
+                planes.div_ceil(arguments.planes as usize) as u32,
+            ))
+            .block(BOX_THREADS as u32);
         // SAFETY: the parameter is a `box_pass` whose arrays have its extent, and the next level's right side that of its
         // own; blocks cover the coarse planes that lie in the own ones.
-        unsafe { self.launch(&self.restrict_right_side, blocks, BOX_THREADS, arguments) }
+        unsafe { launch.launch(&self.stream, (ByValue(arguments),)) }?;
+        Ok(())
     }
 
     /// As on the CPU.

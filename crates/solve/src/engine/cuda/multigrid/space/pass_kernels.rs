@@ -53,13 +53,16 @@ pub(super) enum Order {
     AllPoints,
     /// Red ones, then black ones, of two columns.
     RedBlack,
+    /// The same where axes wrap around.
+    RedBlackAround,
 }
 
 impl Order {
-    /// Of a level: `lines` tells whether its operator is one of lines, without axes that wrap around.
-    pub fn of(steps: &[Step], lines: bool) -> Order {
+    /// Of these relaxations; `wraps`: whether an axis wraps around.
+    pub fn of(steps: &[Step], wraps: bool) -> Order {
         let colours: Vec<_> = steps.iter().map(|step| step.colour).collect();
-        match lines && colours == [Some(Colour::Red), Some(Colour::Black)] {
+        match colours == [Some(Colour::Red), Some(Colour::Black)] {
+            true if wraps => Order::RedBlackAround,
             true => Order::RedBlack,
             false => Order::AllPoints,
         }
@@ -75,7 +78,7 @@ impl PassKernel {
     pub fn shared(&self) -> usize {
         match self.order {
             Order::AllPoints => box_pass_shared(self.warps, self.steps, self.then),
-            Order::RedBlack => {
+            Order::RedBlack | Order::RedBlackAround => {
                 let (start, ..) = self.only.expect("all are made for one kind of pass");
                 let reads = [START_FIELD, START_CORRECTED].contains(&start);
                 box_red_black_shared(self.warps, reads, self.then)
@@ -89,8 +92,8 @@ impl PassKernel {
         let columns = match self.order {
             Order::AllPoints => TILE_X - 2 * side,
             // The last odd column has no lane behind that could correct it.
-            Order::RedBlack if start >= START_CORRECTED => 2 * TILE_X - 2 * side - 2,
-            Order::RedBlack => 2 * TILE_X - 2 * side,
+            _ if start >= START_CORRECTED => 2 * TILE_X - 2 * side - 2,
+            _ => 2 * TILE_X - 2 * side,
         };
         let rows = self.warps * THREAD_ROWS - 2 * side;
         match measured {
@@ -132,35 +135,31 @@ const fn red_black(name: &'static str, warps: (usize, usize), only: Known) -> Pa
     }
 }
 
+const fn around(name: &'static str, warps: (usize, usize), only: Known) -> PassKernel {
+    PassKernel {
+        order: Order::RedBlackAround,
+        ..red_black(name, warps, only)
+    }
+}
+
+const DOWN: Known = (START_ZERO, None, true);
+const UP: Known = (START_CORRECTED, None, false);
+const BETWEEN: Known = (START_FIELD, Some(2), true);
+const BEGUN: Known = (START_CORRECTION, None, true);
+
 /// Those for one kind of pass first. Warps: as many as there are registers for; where squares are summed, whose own rows are
 /// whole leaves, no more than bring another leaf; without relaxations, no more than that two blocks fit.
-pub(super) const KERNELS: [PassKernel; 9] = [
-    red_black("box_red_black_down", (12, 0), (START_ZERO, None, true)),
-    red_black("box_red_black_up", (12, 0), (START_CORRECTED, None, false)),
-    red_black(
-        "box_red_black_between",
-        (10, 2),
-        (START_FIELD, Some(2), true),
-    ),
-    red_black(
-        "box_red_black_begun",
-        (12, 0),
-        (START_CORRECTION, None, true),
-    ),
-    pass(
-        "box_down_2",
-        (10, 2),
-        2,
-        true,
-        Some((START_ZERO, None, true)),
-    ),
-    pass(
-        "box_up_2",
-        (12, 0),
-        2,
-        false,
-        Some((START_CORRECTED, None, false)),
-    ),
+pub(super) const KERNELS: [PassKernel; 13] = [
+    red_black("box_red_black_down", (12, 0), DOWN),
+    red_black("box_red_black_up", (12, 0), UP),
+    red_black("box_red_black_between", (10, 2), BETWEEN),
+    red_black("box_red_black_begun", (12, 0), BEGUN),
+    around("box_red_black_around_down", (12, 0), DOWN),
+    around("box_red_black_around_up", (12, 0), UP),
+    around("box_red_black_around_between", (10, 2), BETWEEN),
+    around("box_red_black_around_begun", (12, 0), BEGUN),
+    pass("box_down_2", (10, 2), 2, true, Some(DOWN)),
+    pass("box_up_2", (12, 0), 2, false, Some(UP)),
     pass("box_2", (10, 2), 2, true, None),
     pass("box_1", (10, 2), 1, true, None),
     pass("box_0", (9, 0), 0, true, Some(MEASURED)),
@@ -222,14 +221,14 @@ fn launches_of(smoothing: &Smoothing) -> Vec<(Vec<Step>, Known)> {
     passes.into_iter().flat_map(of_pass).collect()
 }
 
-/// The kernels of passes that cycles with these `smoothings` launch, of operators of lines that wrap around or not.
+/// The kernels of passes that cycles with these `smoothings` launch; `wraps`: whether an axis wraps around.
 pub(super) fn pass_kernels<'a>(
     smoothings: impl IntoIterator<Item = &'a Smoothing>,
     wraps: bool,
 ) -> Vec<&'static PassKernel> {
     let all = smoothings.into_iter().flat_map(launches_of);
     let mut places: Vec<usize> = all
-        .map(|(steps, known)| place_of(steps.len(), Order::of(&steps, !wraps), known))
+        .map(|(steps, known)| place_of(steps.len(), Order::of(&steps, wraps), known))
         .collect();
     places.sort_unstable();
     places.dedup();
@@ -300,12 +299,13 @@ mod tests {
         };
         let all_points = ["box_down_2", "box_up_2", "box_2", "box_0"];
         assert_eq!(names(&of(2, 2), false), all_points);
-        assert_eq!(names(&of(1, 1), false), ["box_2", "box_1", "box_0"]);
+        assert_eq!(names(&of(1, 1), true), ["box_2", "box_1", "box_0"]);
         let colours = Smoothing::of_colours(&of(2, 2), [1.4, 1.2]);
-        let red_black = ["down", "up", "between", "begun"].map(|of| format!("box_red_black_{of}"));
-        let others = ["box_2", "box_0"].map(str::to_string);
-        assert_eq!(names(&colours, false), [&red_black[..], &others].concat());
-        assert_eq!(names(&colours, true), all_points);
+        for (wraps, order) in [(false, "red_black"), (true, "red_black_around")] {
+            let passes = ["down", "up", "between", "begun"].map(|of| format!("box_{order}_{of}"));
+            let others = ["box_2", "box_0"].map(str::to_string);
+            assert_eq!(names(&colours, wraps), [&passes[..], &others].concat());
+        }
         assert_eq!(
             launches(5, (START_CORRECTED, Some(5), true)),
             [
@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn as_many_rows_as_are_possible_are_so_for_all_launches() {
         let blocks = |(steps, known): (Vec<Step>, Known)| {
-            let kernel = &KERNELS[place_of(steps.len(), Order::of(&steps, true), known)];
+            let kernel = &KERNELS[place_of(steps.len(), Order::of(&steps, false), known)];
             MOST_ROWS.div_ceil(kernel.own(known)[1])
         };
         let relaxations = (1..=3).flat_map(|pre| (1..=3).map(move |post| (pre, post)));

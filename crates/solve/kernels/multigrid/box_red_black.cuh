@@ -29,21 +29,22 @@ enum pair_number {
 };
 static_assert(pair_numbers == box_pair_numbers, "shared memory of a block");
 
-// Functions of their own, as few planes lie across the ends of an axis. Point `at` of an axis, or, if that does not wrap around,
-// the last that is there.
+// Point `at` of an axis, or, if that does not wrap around, the last that is there. A function of its own, as few planes lie
+// across the ends of an axis.
 __device__ __noinline__ inline int point_of(const box_pass& g, int axis, int at) {
     return g.wraps[axis] ? wrapped(at, g.size[axis]) : min(max(at, 0), g.size[axis] - 1);
 }
-// The same of the next level.
+// Of the next level, and if the axis does not wrap around the number itself.
 __device__ __noinline__ inline int coarse_point_of(const box_pass& g, int axis, int at) {
     return g.wraps[axis] ? wrapped(at, g.coarse_size[axis]) : at;
 }
+
 // What is known of the points of an iteration: nothing; that rows and planes with equations are calm; that all rows and columns
-// have equations, too, and all couplings are even.
+// have equations, too, all couplings are even, and none of them lies beyond an end.
 enum points_known { any_points, calm_points, even_points };
 
-// A thread's part of a block's way through the planes. `warps` have a tile, `helpers` beside them add squares. `may_wrap`: axes may
-// wrap around; where none does, code for them takes registers.
+// A thread's part of a block's way through the planes. `warps` have a tile, `helpers` beside them add squares. `may_wrap`: axes
+// of even lengths may wrap around; where none does, code for them would take registers.
 template <int warps, int helpers, int start, bool measures, bool restricts, bool may_wrap> struct red_black_walk {
     static constexpr int lanes = 32, per = box_thread_rows, high = warps * per;
     static constexpr bool then = measures || restricts, corrects = start >= start_corrected;
@@ -55,12 +56,13 @@ template <int warps, int helpers, int start, bool measures, bool restricts, bool
     static constexpr int own_y = measures ? (high - 2 * side) / leaf_rows * leaf_rows : high - 2 * side;
     // Planes of right sides: one that is read, those of both steps, of the residual, and the one that is made something of.
     static constexpr int slots = then ? 5 : 3;
-    // Elements of a plane's points of a colour, some of them not used, so that a point of each colour lie in different banks;
-    // of the rows of a plane that others read.
+    // Elements of a plane's points of a colour, some of them not used, so that points of both colours lie in different banks; of
+    // the rows of a plane that others read.
     static constexpr int half = high * lanes + lanes / 4, rim = warps * 2 * lanes;
     // Whether a warp waits for those beside it alone, not for the whole block. Where squares are added all wait for all, and
     // from a correction to a right side registers do not suffice for both.
-    static constexpr bool waits_for_neighbours = helpers == 0 && !measures && !(corrects && restricts);
+    static constexpr bool waits_for_neighbours = !measures && !(corrects && restricts);
+    static_assert(measures || helpers == 0, "helpers meet the whole block");
 
     const box_pass& g;
     // Numbers of the columns; planes of right sides, of which red points come first; the plane of the field that is read; the
@@ -73,12 +75,13 @@ template <int warps, int helpers, int start, bool measures, bool restricts, bool
     const int x, y;
     // The planes of the block, and those that it begins and ends with.
     const int z0, z1, top, bottom;
-    // Where axes may wrap around: the two columns that the thread reads, and its first row.
+    // Where axes may wrap around: the two columns that the thread reads, and its first row; of an axis that does not the number
+    // itself, there or not.
     int read_columns[2], first_row;
     // By row, whether it keeps its values; by column, whether it is there, and has equations; by row, whether it is there.
     u32 held = 0, there = 0, free = 0, row_there = 0;
     // Whether something is, or is not, so; whether all rows that have equations are calm, and all couplings even; whether
-    // these are all, and the rows around them are calm, too. The same for the whole warp.
+    // these are all, the rows around them are calm, too, and none lies beyond an end. The same for the whole warp.
     bool exceptions, calm_rows, even, all_even;
     // Of the columns that the thread reads, whether they are there; of coarse rows, whether they are, and this block's to write.
     u32 reads_column = 0, coarse_there = 0, own_coarse = 0;
@@ -100,7 +103,8 @@ template <int warps, int helpers, int start, bool measures, bool restricts, bool
     __device__ __forceinline__ red_black_walk(const box_pass& g, double* memory)
         : g(g), columns(memory), slot_memory(columns + pair_numbers * 2 * lanes), field_memory(slot_memory + slots * 2 * half),
           rims(field_memory + (reads ? 2 * half : 0)),
-          made(reinterpret_cast<mbarrier*>(rims + (then ? 3 : 2) * 2 * rim)), lane(threadIdx.x % lanes), warp(threadIdx.x / lanes),
+          made(reinterpret_cast<mbarrier*>(rims + (then ? 3 : 2) * 2 * rim)),
+          lane(threadIdx.x % lanes), warp(threadIdx.x / lanes),
           first(warp * per), x(int(blockIdx.x) * own_x - side + 2 * lane), y(int(blockIdx.y) * own_y - side + first),
           z0(g.plane_start + int(blockIdx.z) * g.planes), z1(min(z0 + g.planes, g.plane_end)),
           top(wraps(2) ? z0 - margin : max(z0 - margin, 0)), bottom(wraps(2) ? z1 + margin : min(z1 + margin, nz())) {
@@ -153,20 +157,21 @@ template <int warps, int helpers, int start, bool measures, bool restricts, bool
     __device__ __forceinline__ int nz() const { return g.size[2]; }
     __device__ __forceinline__ int stride() const { return nx() + 2; }
     __device__ __forceinline__ int coarse_stride() const { return g.coarse_size[0] + 2; }
-    // A tile may lie across the ends of an axis that wraps around, which has an even length: colours are those of all.
+    // A tile may lie across the ends of an axis that wraps around. Beyond an end colours go on, as its length is even.
     __device__ __forceinline__ bool wraps(int axis) const { return may_wrap && g.wraps[axis]; }
     __device__ __forceinline__ bool has(int axis, int at) const { return wraps(axis) || (at >= 0 && at < g.size[axis]); }
+    // Point `at` of an axis, or the last that is there.
     __device__ __forceinline__ int point(int axis, int at) const {
         return may_wrap ? point_of(g, axis, at) : min(max(at, 0), g.size[axis] - 1);
     }
     // The thread's column c, and its row k.
     __device__ __forceinline__ int column(int c) const { return point(0, x + c); }
     __device__ __forceinline__ int row(int k) const { return point(1, y + k); }
-    // Of an axis that does not, the number itself, there or not.
+    // Planes of this level and the next; if they do not wrap around the number itself, there or not.
     __device__ __forceinline__ int plane_of(int z) const { return wraps(2) ? point_of(g, 2, z) : z; }
+    __device__ __forceinline__ int coarse_plane_of(int j) const { return wraps(2) ? coarse_point_of(g, 2, j) : j; }
     // The row behind row `at` of the level, or of the next one, of `rows`.
     __device__ __forceinline__ int row_behind(int at, int rows) const { return wraps(1) && at + 1 == rows ? 0 : at + 1; }
-    __device__ __forceinline__ int coarse_plane_of(int j) const { return wraps(2) ? coarse_point_of(g, 2, j) : j; }
     // Of the first half of a tile's columns, the one that the thread writes; of the other half the same.
     __device__ __forceinline__ int write_column() const { return lane < lanes / 2 ? 2 * lane : 2 * lane - lanes + 1; }
     __device__ __forceinline__ int calm_from(int axis) const { return g.calm[2 * axis]; }

@@ -211,10 +211,11 @@ pub(crate) const fn box_pass_shared(warps: usize, steps: usize, then: bool) -> u
 /// The same of passes in red-black order: as `box_red_black.cuh` has it. `reads`: whether they begin with the field; `then`:
 /// whether a residual follows.
 pub(crate) const fn box_red_black_shared(warps: usize, reads: bool, then: bool) -> usize {
-    // Of a colour.
+    // Of a colour, and what shifts it to other banks.
     let plane = warps * THREAD_ROWS * TILE_X + TILE_X / 4;
     let (slots, edges) = if then { (5, 3) } else { (3, 2) };
     let planes = 2 * (slots + reads as usize) * plane;
+    // Of 8 bytes, too.
     let barriers = 2 * warps;
     (barriers + 2 * PAIR_NUMBERS * TILE_X + planes + 2 * edges * warps * 2 * TILE_X)
         * size_of::<f64>()
@@ -379,7 +380,7 @@ pub const KERNELS: &[Source<'static>] = &[
     box_pass!("box_down_2", 10 + 2, 2, true, ", cw::as_known<cw::start_zero, -1, true>"),
     box_pass!("box_up_2", 12 + 0, 2, false, ", cw::as_known<cw::start_corrected, -1, false>"),
     // Red and black points: from zero, and down; the correction, and these; these, measured, and down; the correction to zero,
-    // these, and down.
+    // these, and down. The same where axes wrap around.
     box_red_black!("box_red_black_down", 12 + 0, false, true, ", cw::start_zero, false, true, false"),
     box_red_black!("box_red_black_up", 12 + 0, true, false, ", cw::start_corrected, false, false, false"),
     box_red_black!("box_red_black_between", 10 + 2, true, true, ", cw::start_field, true, true, false"),

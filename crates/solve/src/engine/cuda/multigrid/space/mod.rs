@@ -17,7 +17,7 @@ use crosswarp_prim::Superaccumulator;
 use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
 use self::level::{DeviceLevel, Plan};
-use self::pass_kernels::{MOST_ROWS, Passes, pass_kernels};
+use self::pass_kernels::{MOST_BLOCKS, MOST_ROWS, Passes, pass_kernels};
 use self::point_passes::PointKernels;
 use super::exchange;
 use super::steps::Preconditioner;
@@ -41,8 +41,9 @@ const RESTRICT_RIGHT_SIDE: &str = "box_restrict_right_side";
 const SQUARE: &str = "box_square";
 const SOLVE_COARSEST: &str = "box_solve_coarsest";
 
-/// Blocks that make right sides of finer ones: so many keep a large GPU busy. Planes of one, at most about.
+/// Blocks that make right sides of finer ones: so many keep a large GPU busy.
 const RESTRICTING_BLOCKS: usize = 2048;
+/// Planes of such a block, at most, where a launch has that many blocks.
 const MOST_RESTRICTED: usize = 32;
 
 /// All levels of a box, in the memory of a GPU.
@@ -341,9 +342,7 @@ impl GpuBox {
         let planes = (arguments.coarse_end - arguments.coarse_start) as usize;
         let rows_of_a_block = BOX_THREADS / 32 * RESTRICTING_ROWS;
         let columns = across.div_ceil(RESTRICTING_COLUMNS) * rows.div_ceil(rows_of_a_block);
-        // As few as keep the GPU busy read the planes between two blocks.
-        let blocks = planes.min((RESTRICTING_BLOCKS / columns).max(planes / MOST_RESTRICTED));
-        arguments.planes = planes.div_ceil(blocks.max(1)).max(1) as i32;
+        arguments.planes = planes_to_restrict(planes, columns) as i32;
         let launch = Launch::new(&self.restrict_right_side)
             .grid((
                 columns as u32,
@@ -469,6 +468,14 @@ fn mirrored(lower: &[f64], n: usize) -> Vec<f64> {
     (0..n * n).map(|place| at(place / n, place % n)).collect()
 }
 
+/// Planes of a block that restricts right sides, of `planes`, where a plane has `columns` blocks: planes between two blocks are
+/// read by both, so there are as few of these as keep the GPU busy.
+fn planes_to_restrict(planes: usize, columns: usize) -> usize {
+    let busy = planes.div_ceil((RESTRICTING_BLOCKS / columns).max(1));
+    busy.clamp(1, MOST_RESTRICTED)
+        .max(planes.div_ceil(MOST_BLOCKS))
+}
+
 /// Rows of leaves of the planes that this PE has.
 pub(super) fn bands_of(finest: &Operator) -> usize {
     finest.shape.own().len() * finest.lines[1].axis.len.div_ceil(LEAF_ROWS)
@@ -477,6 +484,20 @@ pub(super) fn bands_of(finest: &Operator) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn right_sides_are_restricted_by_enough_blocks_and_no_more_than_a_launch_has() {
+        // Of 1025³ and 33³ points: by their 17 · 33 and 1 · 2 blocks a plane.
+        assert_eq!(planes_to_restrict(513, 17 * 33), MOST_RESTRICTED);
+        assert_eq!(planes_to_restrict(17, 2), 1);
+        for planes in [1, 2, 1000, 65_536, 3_000_000, 1 << 30] {
+            for columns in [1, 561, 100_000] {
+                let of_a_block = planes_to_restrict(planes, columns);
+                let blocks = planes.div_ceil(of_a_block);
+                assert!((1..=MOST_BLOCKS).contains(&blocks), "{planes} {columns}");
+            }
+        }
+    }
 
     #[test]
     fn boxes_that_launches_have_no_room_for_are_refused() {

@@ -12,8 +12,10 @@ use crate::gpu::level_arguments::{START_CORRECTED, START_CORRECTION, START_FIELD
 
 /// Own rows of a tile, at least.
 const FEWEST_ROWS: usize = 32;
-/// Most rows of a level: a grid has at most 65,535 blocks in y.
-pub(super) const MOST_ROWS: usize = 65_535 * FEWEST_ROWS;
+/// Blocks that a grid has in y, at most.
+pub(super) const MOST_BLOCKS: usize = 65_535;
+/// Most rows of a level.
+pub(super) const MOST_ROWS: usize = MOST_BLOCKS * FEWEST_ROWS;
 
 /// Columns, and rows, of a tile on each side of its own ones, where a launch reads `margin` around these: as `box_pass.cuh`
 /// and `box_red_black.cuh` have it.

@@ -16,7 +16,7 @@ constexpr int box_residual_planes = 4;
 // Numbers of each column that a block keeps.
 constexpr int box_column_numbers = 8;
 // The same where a lane has two columns.
-constexpr int box_pair_numbers = 10;
+constexpr int box_pair_numbers = 8;
 // Threads of a block of other kernels.
 constexpr int box_threads = 128;
 // Coarse columns of a warp that restricts right sides,

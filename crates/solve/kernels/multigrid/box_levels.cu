@@ -3,17 +3,39 @@
 
 namespace crosswarp {
 
+// Leaves of a plane of the finest level, by rows.
+__device__ __forceinline__ int bands_of_plane(const box_pass& g) { return (g.size[1] + leaf_rows - 1) / leaf_rows; }
+
+// Squares of `field` times `factor` at column x of plane z, summed over the rows of leaf `band`: see `add_field`.
+__device__ __forceinline__ void square_leaf(const box_pass& g, const double* field, double factor, int z, int band, int x) {
+    const int end = min((band + 1) * leaf_rows, g.size[1]);
+    double sum = -0.0;
+    for (int y = band * leaf_rows; y < end; ++y) {
+        const double value = factor * field[z * g.plane + y * (g.size[0] + 2) + x + 1];
+        sum += value * value;
+    }
+    g.sums[((i64)(z - g.plane_start) * bands_of_plane(g) + band) * g.sum_pitch + x] = sum;
+}
+
 // The next level's right side from this level's, `g.planes` coarse planes a block. A lane has two columns, an even one and the
 // odd one behind it, and the coarse points of some rows; it walks through the planes, and the odd column before its own is the
-// other one of the lane before, so that the first lane has no points. Operations as in `box_restrict`, in the same order.
+// other one of the lane before, so that the first lane has no points. Operations as in `box_restrict`, in the same order. If
+// step 0 is measured, this level's right side is its residual: its squares are summed, of a plane that has just been read.
 __device__ inline void restrict_right_side(const box_pass& g) {
     constexpr int lanes = 32, own = box_restricting_columns, rows = box_restricting_rows, fine = 2 * rows + 1;
     static_assert(own == lanes - 1, "the first lane helps the second");
+    constexpr int wide = 2 * own, leaves = 2 * (box_threads / lanes) * rows / leaf_rows;
+    static_assert(2 * (box_threads / lanes) * rows % leaf_rows == 0 && leaves * wide <= box_threads, "a thread a column of a leaf");
     const int across = (g.coarse_size[0] + own - 1) / own, lane = threadIdx.x % lanes;
     const int i = int(blockIdx.x) % across * own + lane - 1;
     const int j0 = (int(blockIdx.x) / across * (box_threads / lanes) + int(threadIdx.x) / lanes) * rows;
     const int k0 = g.coarse_start + int(blockIdx.y) * g.planes, k1 = min(k0 + g.planes, g.coarse_end);
-    if (j0 >= g.coarse_size[1]) return;
+    const int leaf = int(blockIdx.x) / across * leaves + int(threadIdx.x) / wide;
+    const int of_leaf = int(blockIdx.x) % across * wide + int(threadIdx.x) % wide;
+    const bool squares = g.measured == 0 && int(threadIdx.x) < leaves * wide && leaf < bands_of_plane(g) && of_leaf < g.size[0];
+    auto square = [&](int z) {
+        if (squares && z >= g.plane_start && z < g.plane_end) square_leaf(g, g.right_side, 1.0, z, leaf, of_leaf);
+    };
     // Point `at` of an axis; of one that does not wrap around, one that is there, of which nothing is made.
     auto place = [&](int axis, int at) {
         return g.wraps[axis] ? wrapped(at, g.size[axis]) : min(max(at, 0), g.size[axis] - 1);
@@ -55,14 +77,17 @@ __device__ inline void restrict_right_side(const box_pass& g) {
         load(2 * k0 - 1);
         add(planes[0]);
     }
+    if (k0 == g.coarse_start) square(2 * k0 - 1);
 #pragma unroll 1
     for (int k = k0; k < k1; ++k) {
         load(2 * k);
         add(planes[1]);
+        square(2 * k);
         if (planes[2] != 0.0) {
             load(2 * k + 1);
             add(planes[2]);
         }
+        square(2 * k + 1);
         double* to = g.coarse_right_side + (k * g.coarse_plane + (i64)j0 * (g.coarse_size[0] + 2) + i + 1);
 #pragma unroll
         for (int r = 0; r < rows; ++r) {
@@ -78,20 +103,11 @@ __device__ inline void restrict_right_side(const box_pass& g) {
     }
 }
 
-// Squares of the field times the diagonal, summed over the rows of each leaf, by columns: see `add_field`. A thread a
-// column of a leaf.
+// Squares of the field times the diagonal. A thread a column of a leaf.
 __device__ inline void square(const box_pass& g) {
-    const int chunks = (g.size[0] + box_threads - 1) / box_threads, bands = (g.size[1] + leaf_rows - 1) / leaf_rows;
+    const int chunks = (g.size[0] + box_threads - 1) / box_threads, bands = bands_of_plane(g);
     const int x = blockIdx.x % chunks * box_threads + threadIdx.x, of_all = blockIdx.x / chunks;
-    const int band = of_all % bands, z = g.plane_start + of_all / bands;
-    if (x >= g.size[0]) return;
-    const int end = min((band + 1) * leaf_rows, g.size[1]);
-    double sum = -0.0;
-    for (int y = band * leaf_rows; y < end; ++y) {
-        const double value = g.diagonal * g.before[z * g.plane + y * (g.size[0] + 2) + x + 1];
-        sum += value * value;
-    }
-    g.sums[of_all * g.sum_pitch + x] = sum;
+    if (x < g.size[0]) square_leaf(g, g.before, g.diagonal, g.plane_start + of_all / bands, of_all % bands, x);
 }
 
 // Solves the coarsest level: L Lᵀ u = b, the terms of each sum in the order of `dense.rs`. A warp, of which a lane has a

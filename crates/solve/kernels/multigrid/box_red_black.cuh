@@ -17,16 +17,9 @@
 
 namespace crosswarp {
 
-// What a block keeps of its columns: these numbers, 1 / the diagonal in calm rows, and the weights with which a lane's odd
-// column takes the correction of its coarse column and the next, and its coarse column the residual of the odd columns around.
-enum pair_number {
-    pair_inverse = line_free + 1,
-    pair_left,
-    pair_right,
-    pair_before,
-    pair_after,
-    pair_numbers
-};
+// What a block keeps of its columns: these numbers, 1 / the diagonal in calm rows, and, two of a lane, the weights with which its
+// odd column takes the correction of its coarse column and the next, and its coarse column the residual of the odd columns around.
+enum pair_number { pair_inverse = line_free + 1, pair_correction, pair_residual, pair_numbers };
 static_assert(pair_numbers == box_pair_numbers, "shared memory of a block");
 
 // Point `at` of an axis, or, if that does not wrap around, the last that is there. A function of its own, as few planes lie
@@ -42,6 +35,24 @@ __device__ __noinline__ inline int coarse_point_of(const box_pass& g, int axis, 
 // What is known of the points of an iteration: nothing; that rows and planes with equations are calm; that all rows and columns
 // have equations, too, all couplings are even, and none of them lies beyond an end.
 enum points_known { any_points, calm_points, even_points };
+
+// What a thread knows of its points. In shared memory: registers do not suffice, and of a register the compiler would keep every
+// bit that is asked for in one more.
+struct pair_facts {
+    // By row, of the two columns that the thread writes, whether they are this block's; of coarse rows, whether they are this
+    // block's to write, and whether they are there.
+    u32 own : 2 * box_thread_rows;
+    u32 own_coarse : box_thread_rows / 2;
+    u32 coarse_there : box_thread_rows / 2 + 1;
+    // By row, whether it keeps its values, and whether it is there.
+    u32 held : box_thread_rows;
+    u32 row_there : box_thread_rows;
+    // By column, whether it is there, and has equations; of the columns that the thread reads, whether they are there.
+    u32 there : 2;
+    u32 free : 2;
+    u32 reads_column : 2;
+};
+static_assert(sizeof(pair_facts) == sizeof(u32), "read at once");
 
 // A thread's part of a block's way through the planes. `warps` have a tile, `helpers` beside them add squares. `may_wrap`: axes
 // of even lengths may wrap around; where none does, code for them would take registers.
@@ -59,9 +70,8 @@ template <int warps, int helpers, int start, bool measures, bool restricts, bool
     // Elements of a plane's points of a colour, some of them not used, so that points of both colours lie in different banks; of
     // the rows of a plane that others read.
     static constexpr int half = high * lanes + lanes / 4, rim = warps * 2 * lanes;
-    // Whether a warp waits for those beside it alone, not for the whole block. Where squares are added all wait for all, and
-    // from a correction to a right side registers do not suffice for both.
-    static constexpr bool waits_for_neighbours = !measures && !(corrects && restricts);
+    // Whether a warp waits for those beside it alone, not for the whole block. Where squares are added all wait for all.
+    static constexpr bool waits_for_neighbours = !measures;
     static_assert(measures || helpers == 0, "helpers meet the whole block");
 
     const box_pass& g;
@@ -70,6 +80,8 @@ template <int warps, int helpers, int start, bool measures, bool restricts, bool
     double *const columns, *const slot_memory, *const field_memory, *const rims;
     // Of each warp, two that take turns: phases are its iterations.
     mbarrier* const made;
+    // The thread's facts.
+    volatile u32* const known_facts;
     const int lane, warp, first;
     // The even column of the thread and its first row, in the level.
     const int x, y;
@@ -78,15 +90,9 @@ template <int warps, int helpers, int start, bool measures, bool restricts, bool
     // Where axes may wrap around: the two columns that the thread reads, and its first row; of an axis that does not the number
     // itself, there or not.
     int read_columns[2], first_row;
-    // By row, whether it keeps its values; by column, whether it is there, and has equations; by row, whether it is there.
-    u32 held = 0, there = 0, free = 0, row_there = 0;
     // Whether something is, or is not, so; whether all rows that have equations are calm, and all couplings even; whether
     // these are all, the rows around them are calm, too, and none lies beyond an end. The same for the whole warp.
     bool exceptions, calm_rows, even, all_even;
-    // Of the columns that the thread reads, whether they are there; of coarse rows, whether they are, and this block's to write.
-    u32 reads_column = 0, coarse_there = 0, own_coarse = 0;
-    // By row, of the two columns that the thread writes, whether they are this block's.
-    u32 own = 0;
     // Where the thread's first row begins in plane `now` of this level; where its coarse column lies in its first coarse row.
     i64 at;
     int coarse_at;
@@ -104,10 +110,12 @@ template <int warps, int helpers, int start, bool measures, bool restricts, bool
         : g(g), columns(memory), slot_memory(columns + pair_numbers * 2 * lanes), field_memory(slot_memory + slots * 2 * half),
           rims(field_memory + (reads ? 2 * half : 0)),
           made(reinterpret_cast<mbarrier*>(rims + (then ? 3 : 2) * 2 * rim)),
-          lane(threadIdx.x % lanes), warp(threadIdx.x / lanes),
+          known_facts(reinterpret_cast<u32*>(made + 2 * warps) + threadIdx.x), lane(threadIdx.x % lanes),
+          warp(threadIdx.x / lanes),
           first(warp * per), x(int(blockIdx.x) * own_x - side + 2 * lane), y(int(blockIdx.y) * own_y - side + first),
           z0(g.plane_start + int(blockIdx.z) * g.planes), z1(min(z0 + g.planes, g.plane_end)),
           top(wraps(2) ? z0 - margin : max(z0 - margin, 0)), bottom(wraps(2) ? z1 + margin : min(z1 + margin, nz())) {
+        u32 own = 0, own_coarse = 0, coarse_there = 0, held = 0, row_there = 0, there = 0, free = 0, reads_column = 0;
         bool alike = true;
         u32 own_column = 0;
 #pragma unroll
@@ -149,9 +157,25 @@ template <int warps, int helpers, int start, bool measures, bool restricts, bool
         coarse_at = (may_wrap ? first_row >> 1 : y >> 1) * coarse_stride() + ((wraps(0) ? column(0) : x) >> 1) + 1;
 #pragma unroll
         for (int s = 0; s < slots; ++s) slot[s] = (slots - s) % slots * 2 * half;
+        // Those beside them that have no part of the tile have no facts.
+        if (warp < warps) {
+            const pair_facts all = {own, own_coarse, coarse_there, held, row_there, there, free, reads_column};
+            u32 bits;
+            memcpy(&bits, &all, sizeof bits);
+            *known_facts = bits;
+        }
         keep_numbers();
     }
 
+    // What the thread knows of its points, read from shared memory; if all are even nothing is asked for.
+    template <points_known known = any_points> __device__ __forceinline__ pair_facts facts() const {
+        pair_facts all = {};
+        if (known != even_points) {
+            const u32 bits = *known_facts;
+            memcpy(&all, &bits, sizeof bits);
+        }
+        return all;
+    }
     __device__ __forceinline__ int nx() const { return g.size[0]; }
     __device__ __forceinline__ int ny() const { return g.size[1]; }
     __device__ __forceinline__ int nz() const { return g.size[2]; }
@@ -201,12 +225,13 @@ template <int warps, int helpers, int start, bool measures, bool restricts, bool
         }
         if (!corrects && !restricts) return;
         const int j = column(0) >> 1, n = g.coarse_size[0];
-        number(pair_left, 0) = read(g.weights[0] + j);
-        number(pair_right, 0) = read(g.weights[0] + n + j);
         double around[2];
         weights_beside(g, j, around);
-        number(pair_before, 0) = around[0];
-        number(pair_after, 0) = around[1];
+#pragma unroll
+        for (int c = 0; c < 2; ++c) {
+            number(pair_correction, c) = read(g.weights[0] + c * n + j);
+            number(pair_residual, c) = around[c];
+        }
     }
 
     // Asks for plane `now` of the right side, and for the next of the field.
@@ -215,7 +240,8 @@ template <int warps, int helpers, int start, bool measures, bool restricts, bool
             to = opaque(to + first * lanes + lane / 2);
             const int even_rows = ((lane + z) & 1) * half;
             double *const even_to = to + even_rows, *const odd_to = to + (half - even_rows);
-            const bool left = known == even_points || (reads_column & 1), right = known == even_points || (reads_column & 2);
+            const pair_facts of = facts<known>();
+            const bool left = known == even_points || (of.reads_column & 1), right = known == even_points || (of.reads_column & 2);
             constexpr bool straight = known == even_points || !may_wrap;
             const double* from = field + (straight ? at + (z - now) * g.plane + lane : 0);
             int row_of_level = 0, right_column = lanes;
@@ -228,7 +254,7 @@ template <int warps, int helpers, int start, bool measures, bool restricts, bool
 #pragma unroll
             for (int k = 0; k < per; ++k) {
                 double* row = (k % 2 == 0 ? even_to : odd_to) + k * lanes;
-                if (known == even_points || (row_there >> k & 1)) {
+                if (known == even_points || (of.row_there >> k & 1)) {
                     if (left) copy_async<8>(row, from);
                     if (right) copy_async<8>(row + lanes / 2, from + right_column);
                 }
@@ -257,6 +283,7 @@ template <int warps, int helpers, int start, bool measures, bool restricts, bool
         if (known == any_points && wraps(2) && next == 0) next = -j * g.coarse_plane;
         const double* behind = from + next;
         int row = may_wrap ? first_row >> 1 : 0;
+        const u32 coarse_there = facts<known>().coarse_there;
 #pragma unroll
         for (int i = 0; i <= per / 2; ++i) {
             if (known == even_points || (coarse_there >> i & 1)) {
@@ -278,23 +305,24 @@ template <int warps, int helpers, int start, bool measures, bool restricts, bool
     template <int odd, points_known known>
     __device__ __forceinline__ void correct(int z, double (&red)[per], double (&black)[per]) const {
         double by[per];
+        const pair_facts of = facts<known>();
         if (known != any_points || (calm_rows && is_calm_plane(z))) {
             correct_calm<per>(g, odd != 0, next_c, by);
         } else {
             if (!plane_free(z)) return;
 #pragma unroll
-            for (int k = 0; k < per; ++k) by[k] = held >> k & 1 ? 0.0 : box_correction(g, column(0) >> 1, row(k), plane_of(z));
+            for (int k = 0; k < per; ++k) by[k] = of.held >> k & 1 ? 0.0 : box_correction(g, column(0) >> 1, row(k), plane_of(z));
         }
-        const double left = known == even_points ? g.calm_weights[0] : number(pair_left, 0);
-        const double right = known == even_points ? g.calm_weights[1] : number(pair_right, 0);
+        const double left = known == even_points ? g.calm_weights[0] : number(pair_correction, 0);
+        const double right = known == even_points ? g.calm_weights[1] : number(pair_correction, 1);
 #pragma unroll
         for (int k = 0; k < per; ++k) {
             const double next = __shfl_down_sync(0xffffffffu, by[k], 1);
             double between = left * by[k] + right * next;
             if (known != even_points && exceptions) {
-                if (!(free & 1)) by[k] = 0.0 * by[k];
-                if (!(free & 2)) between = 0.0 * between;
-                if (held >> k & 1) continue;
+                if (!(of.free & 1)) by[k] = 0.0 * by[k];
+                if (!(of.free & 2)) between = 0.0 * between;
+                if (of.held >> k & 1) continue;
             }
             if ((k + odd) % 2 == 0) {
                 red[k] += by[k];
@@ -319,6 +347,7 @@ template <int warps, int helpers, int start, bool measures, bool restricts, bool
     __device__ __forceinline__ void step(int s, int z, double omega, const double (&c)[per], const double (&beside)[per],
                                          const double (&up)[per], const double (&down)[per], const double* right_side,
                                          double (&found)[per], double (&after)[per]) const {
+        const pair_facts own = facts<known>();
         const double* shown = rims + (2 * s + (z & 1)) * rim + lane;
         const double north_of_all = shown[(2 * max(warp - 1, 0) + 1) * lanes];
         const double south_of_all = shown[2 * min(warp + 1, warps - 1) * lanes];
@@ -355,7 +384,7 @@ template <int warps, int helpers, int start, bool measures, bool restricts, bool
                 double over = up[k], under = down[k];
                 box_row of = {g.calm_row[0], g.calm_row[1], g.calm_row[2], g.calm_row[3], g.calm_row[4], g.calm_row[5]};
                 // The same for the whole warp.
-                if (!calm && !plane_held && !(held >> k & 1)) {
+                if (!calm && !plane_held && !(own.held >> k & 1)) {
                     const box_couplings at = couplings_at(g, column(q), row(k), plane_of(z));
                     of = at.row;
                     gains[q] = omega * at.inverse;
@@ -375,27 +404,28 @@ template <int warps, int helpers, int start, bool measures, bool restricts, bool
                 found[k] = right_side[k * lanes] + sum;
                 if (!calm) {
                     // Each point has its own.
-                    if (!(free >> q & 1)) found[k] = found[k] * 0.0;
+                    if (!(own.free >> q & 1)) found[k] = found[k] * 0.0;
                     if constexpr (relaxes) after[k] = c[k] + gains[q] * found[k];
                 }
             }
-            if (!calm) return settle<odd, relaxes>(plane_held ? (1u << per) - 1 : held, c, found, after);
+            if (!calm) return settle<odd, relaxes>(plane_held ? (1u << per) - 1 : own.held, c, found, after);
         }
         if (known != even_points && exceptions) {
 #pragma unroll
             for (int k = 0; k < per; ++k) {
-                if (!(free >> (k + odd + 1) % 2 & 1)) found[k] = found[k] * 0.0;
+                if (!(own.free >> (k + odd + 1) % 2 & 1)) found[k] = found[k] * 0.0;
             }
         }
         if constexpr (relaxes) {
 #pragma unroll
             for (int k = 0; k < per; ++k) after[k] = c[k] + gains[(k + odd + 1) % 2] * found[k];
         }
-        if (known != even_points && exceptions) settle<odd, relaxes>(held, c, found, after);
+        if (known != even_points && exceptions) settle<odd, relaxes>(own.held, c, found, after);
     }
     // Rows that keep their values, and columns that are not there.
     template <int odd, bool relaxes>
     __device__ __forceinline__ void settle(u32 keep, const double (&c)[per], double (&found)[per], double (&after)[per]) const {
+        const u32 there = facts().there;
 #pragma unroll
         for (int k = 0; k < per; ++k) {
             const bool is_there = there >> (k + odd + 1) % 2 & 1;
@@ -415,14 +445,15 @@ template <int warps, int helpers, int start, bool measures, bool restricts, bool
         }
         const bool calm = known != any_points || (calm_rows && is_calm_plane(z));
         const bool plane_held = !calm && !plane_free(z);
+        const pair_facts of = facts();
 #pragma unroll
         for (int k = 0; k < per; ++k) {
             const int q = (k + odd + 1) % 2;
             after[k] = 0.0;
             // The same for the whole warp.
-            if (plane_held || (held >> k & 1)) continue;
+            if (plane_held || (of.held >> k & 1)) continue;
             const double inverse = calm ? number(pair_inverse, q) : couplings_at(g, column(q), row(k), plane_of(z)).inverse;
-            if (there >> q & 1) after[k] = (g.omega[0] * inverse) * right_side[k * lanes];
+            if (of.there >> q & 1) after[k] = (g.omega[0] * inverse) * right_side[k * lanes];
         }
     }
 
@@ -431,6 +462,7 @@ template <int warps, int helpers, int start, bool measures, bool restricts, bool
     __device__ __forceinline__ void put(const double (&red)[per], const double (&black)[per]) const {
         double* to = g.after + (at - 2 * g.plane + write_column());
         const bool first_half = lane < lanes / 2;
+        const u32 own = facts().own;
 #pragma unroll
         for (int k = 0; k < per; ++k) {
             const bool red_first = (k + odd) % 2 == 0;
@@ -493,12 +525,12 @@ template <int warps, int helpers, int start, bool measures, bool restricts, bool
         }
     }
     __device__ __forceinline__ void write_coarse(int j) const {
-        const u32 mine = 2 * j >= z0 && 2 * j < z1 ? own_coarse : 0;
+        const u32 mine = 2 * j >= z0 && 2 * j < z1 ? facts().own_coarse : 0;
         double* to = g.coarse_right_side + (j * g.coarse_plane + coarse_at);
 #pragma unroll
         for (int i = 0; i < per / 2; ++i) {
             const double before = __shfl_up_sync(0xffffffffu, sums[i][1], 1);
-            const double value = sums[i][0] + (number(pair_before, 0) * before + number(pair_after, 0) * sums[i][1]);
+            const double value = sums[i][0] + (number(pair_residual, 0) * before + number(pair_residual, 1) * sums[i][1]);
             if (mine >> i & 1) to[i * coarse_stride()] = value;
         }
     }
@@ -544,6 +576,7 @@ template <int warps, int helpers, int start, bool measures, bool restricts, bool
         }
         if (corrects && (known != any_points || now < bottom)) correct<odd, known>(now, red, black);
         if (known != even_points && exceptions) {
+            const u32 there = facts().there;
 #pragma unroll
             for (int k = 0; k < per; ++k) {
                 if (!(there >> (k + odd) % 2 & 1)) red[k] = 0.0;

@@ -22,7 +22,7 @@ namespace crosswarp {
         /// Numbers of each column that a block keeps.
         pub(crate) COLUMN_NUMBERS: usize = "box_column_numbers": "int" = 8;
         /// The same where a lane has two columns.
-        pub(crate) PAIR_NUMBERS: usize = "box_pair_numbers": "int" = 10;
+        pub(crate) PAIR_NUMBERS: usize = "box_pair_numbers": "int" = 8;
         /// Threads of a block of other kernels.
         pub(crate) BOX_THREADS: usize = "box_threads": "int" = 128;
         /// Coarse columns of a warp that restricts right sides,

@@ -217,7 +217,9 @@ pub(crate) const fn box_red_black_shared(warps: usize, reads: bool, then: bool) 
     let planes = 2 * (slots + reads as usize) * plane;
     // Of 8 bytes, too.
     let barriers = 2 * warps;
-    (barriers + 2 * PAIR_NUMBERS * TILE_X + planes + 2 * edges * warps * 2 * TILE_X)
+    // Of 4 bytes each.
+    let facts = warps * TILE_X / 2;
+    (barriers + facts + 2 * PAIR_NUMBERS * TILE_X + planes + 2 * edges * warps * 2 * TILE_X)
         * size_of::<f64>()
 }
 

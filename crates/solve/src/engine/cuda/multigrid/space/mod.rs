@@ -161,8 +161,7 @@ impl GpuBox {
         let from_zero = full && from_zero && matches!(self.passes, AllPasses::Lines(_));
         if from_zero {
             // The right side is the residual.
-            self.square_right_side()?;
-            self.restrict_right_side(0)?;
+            self.restrict_right_side(0, true)?;
         } else {
             let plan = Plan {
                 start: START_FIELD,
@@ -179,7 +178,7 @@ impl GpuBox {
             for at in 1..count {
                 self.complete_right_side(rows, at)?;
                 if at + 1 < count {
-                    self.restrict_right_side(at)?;
+                    self.restrict_right_side(at, false)?;
                 }
             }
             self.solve_coarsest()?;
@@ -266,27 +265,13 @@ impl GpuBox {
             self.sums.publish(&self.stream, 1)?;
             return self.sum(rows);
         }
-        self.square_of(self.levels[0].arguments())?;
-        self.sums.publish(&self.stream, 1)?;
-        self.sum(rows)
-    }
-
-    /// Leaves the sums of squares of the right side.
-    fn square_right_side(&self) -> Result<(), GpuError> {
         let arguments = self.levels[0].arguments();
-        self.square_of(BoxPass {
-            before: arguments.right_side,
-            diagonal: 1.0,
-            ..arguments
-        })
-    }
-
-    /// Those of the field before times its diagonal.
-    fn square_of(&self, arguments: BoxPass) -> Result<(), GpuError> {
         let chunks = (arguments.size[0] as usize).div_ceil(BOX_THREADS);
         let blocks = chunks * self.bands;
         // SAFETY: the parameter is a `box_pass` whose arrays have its extent; blocks cover the columns of all leaves.
-        unsafe { self.launch(&self.square, blocks, BOX_THREADS, arguments) }
+        unsafe { self.launch(&self.square, blocks, BOX_THREADS, arguments) }?;
+        self.sums.publish(&self.stream, 1)?;
+        self.sum(rows)
     }
 
     /// Copies the field to that of `level`, the finest.
@@ -333,7 +318,8 @@ impl GpuBox {
         Ok(sum)
     }
 
-    fn restrict_right_side(&self, at: usize) -> Result<(), GpuError> {
+    /// `measures`: it leaves the sums of squares of this right side, too, that of the finest level.
+    fn restrict_right_side(&self, at: usize, measures: bool) -> Result<(), GpuError> {
         if let AllPasses::Points(kernels) = &self.passes {
             return kernels.restrict_right_side(&self.stream, &self.levels[at]);
         }
@@ -343,6 +329,7 @@ impl GpuBox {
         let rows_of_a_block = BOX_THREADS / 32 * RESTRICTING_ROWS;
         let columns = across.div_ceil(RESTRICTING_COLUMNS) * rows.div_ceil(rows_of_a_block);
         arguments.planes = planes_to_restrict(planes, columns) as i32;
+        arguments.measured = if measures { 0 } else { -1 };
         let launch = Launch::new(&self.restrict_right_side)
             .grid((
                 columns as u32,

@@ -47,8 +47,8 @@ struct leaf_of_plane {
         u.up = value(beside(y, -1, g.ny, g.ends + 2) * g.pitch + x);
         u.down = value(beside(y, 1, g.ny, g.ends + 2) * g.pitch + x);
         u.up_west = u.up_east = u.down_west = u.down_east = 0.0;
-        if (g.operator_rows) return five_point<true>(g, x, true).step(u, y, 0.0, false).residual;
-        return five_point<false>(g, x, true).step(u, y, 0.0, false).residual;
+        if (g.operator_rows) return five_point<true>(g, x, true).step(u, y, 0.0, along_residual).residual;
+        return five_point<false>(g, x, true).step(u, y, 0.0, along_residual).residual;
     }
     // The part of the cell that lies in the grid, across an axis.
     __device__ static double part(int at, int n, const i32* ends) {

@@ -35,13 +35,15 @@ template <bool varying> struct five_point {
         return read(row_table<double, 1>{g.inverse_index, g.inverse_rows, g.nx}.part(y, 0) + x + 1);
     }
 
-    // Where all couplings are 1, what solves the equation: the row below is the newest, so it is added last.
-    __device__ static double solved(double right_side, double omega, double up, double west, double east, double down) {
-        return omega * (((right_side + (east + west)) + up) + down);
+    // Where all couplings are 1, a step of a colour: the row below is the newest, so it is added last.
+    __device__ static double relaxed(double right_side, double omega, double up, double west, double here, double east,
+                                     double down, step_kind kind) {
+        const double solution = 0.25 * (((right_side + (east + west)) + up) + down);
+        return kind == to_solution ? solution : here + (4.0 * omega) * (solution - here);
     }
 
-    // b − Au, and how far a step of `omega` goes along it; of `one_colour`, to where the equation is solved.
-    __device__ stepped<double> step(const neighbours<double>& u, int y, double omega, bool one_colour) const {
+    // b − Au, and a step.
+    __device__ stepped<double> step(const neighbours<double>& u, int y, double omega, step_kind kind) const {
         if (keeps(y)) return {0.0, u.here};
         double residual, length;
         if constexpr (varying) {
@@ -55,7 +57,9 @@ template <bool varying> struct five_point {
         } else {
             const double sum = (u.east + u.west) + (u.down + u.up);
             residual = (sum - 4.0 * u.here) + right_side(y);
-            if (one_colour) return {residual, solved(right_side(y), omega, u.up, u.west, u.east, u.down)};
+            if (kind != along_residual) {
+                return {residual, relaxed(right_side(y), omega, u.up, u.west, u.here, u.east, u.down, kind)};
+            }
             length = omega;
         }
         return {residual, u.here + length * residual};
@@ -76,18 +80,18 @@ template <bool varying> struct five_point {
     struct calm_rows {
         __device__ void load(const level_pass<double>&, int, int) {}
         __device__ static stepped<double> of(double right_side, double omega, double up, double west, double here,
-                                             double east, double down, bool one_colour) {
+                                             double east, double down, step_kind kind) {
             const double sum = (east + west) + (down + up), residual = (sum - 4.0 * here) + right_side;
-            const double after = one_colour ? solved(right_side, omega, up, west, east, down) : here + omega * residual;
-            return {residual, after};
+            if (kind == along_residual) return {residual, here + omega * residual};
+            return {residual, relaxed(right_side, omega, up, west, here, east, down, kind)};
         }
         // The first column, the second or both: rows `up`, `here` and `down` with the columns before and behind.
         __device__ void step(const level_pass<double>&, double omega, const pair_of<double>& b,
                              const pair_of<double> (&u)[3], const double (&west)[3], const double (&east)[3],
                              stepped<double>& first, stepped<double>& second, bool of_first, bool of_second,
-                             bool one_colour) const {
-            if (of_first) first = of(b.a, omega, u[0].a, west[1], u[1].a, u[1].b, u[2].a, one_colour);
-            if (of_second) second = of(b.b, omega, u[0].b, u[1].a, u[1].b, east[1], u[2].b, one_colour);
+                             step_kind kind) const {
+            if (of_first) first = of(b.a, omega, u[0].a, west[1], u[1].a, u[1].b, u[2].a, kind);
+            if (of_second) second = of(b.b, omega, u[0].b, u[1].a, u[1].b, east[1], u[2].b, kind);
         }
         __device__ pair_of<double> from_zero(double omega, const pair_of<double>& b) const {
             return {omega * b.a, omega * b.b};

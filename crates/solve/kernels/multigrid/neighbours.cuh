@@ -8,6 +8,10 @@ template <class F> struct neighbours {
     F up_west, up, up_east, west, here, east, down_west, down, down_east;
 };
 
+// How far a step goes: ω times along the residual, at all points; or at those of one colour to where their equations hold, or ω
+// times as far.
+enum step_kind { along_residual, to_solution, beyond_solution };
+
 // What a step found and left.
 template <class F> struct stepped {
     F residual, after;

@@ -57,7 +57,7 @@ struct nine_point {
         return at.residual(u, b);
     }
 
-    __device__ stepped<float> step(const neighbours<float>& u, int y, double omega, bool) const {
+    __device__ stepped<float> step(const neighbours<float>& u, int y, double omega, step_kind) const {
         if (!there) return {0.f, 0.f};
         const float found = residual(u, y, right_side(y));
         return {found, u.here + (float(omega) * inverse(y)) * found};
@@ -97,7 +97,7 @@ struct nine_point {
         }
         __device__ void step(const level_pass<float>&, double omega, const pair_of<float>& b,
                              const pair_of<float> (&u)[3], const float (&west)[3], const float (&east)[3],
-                             stepped<float>& first, stepped<float>& second, bool, bool, bool) const {
+                             stepped<float>& first, stepped<float>& second, bool, bool, step_kind) const {
             {
                 const float here = u[1].a;
                 const float sides = (along[1] * (u[1].b - here) + along[0] * (west[1] - here)) +

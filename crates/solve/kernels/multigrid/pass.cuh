@@ -74,6 +74,10 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
     const int colour_of_any = Equation::corners ? no_colour : g.colour;
     // Whether step s + 1 relaxes points of this sum of column and row.
     auto has_colour = [&](int sum, int s) { return colour_of_any < 0 || !((sum + s + colour_of_any) & 1); };
+    // What it does to them.
+    auto kind_of = [&](int colour, int s) {
+        return colour < 0 ? along_residual : Work::solves(g, s, steps) ? to_solution : beyond_solution;
+    };
     // Whole leaves, which may begin before the rows of a block do, and end before these.
     const int measure0 = max(y0 - (y0 + g.first) % leaf_rows, g.row_start);
     const int measure1 = y1 == g.row_end ? y1 : y1 - (y1 + g.first) % leaf_rows;
@@ -293,7 +297,7 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
                 }
                 stepped<F> one, other;
                 // Step s + 1 of the first column, the second or both.
-                auto step = [&](int s, double omega, bool of_first, bool of_second) {
+                auto step = [&](int s, double omega, step_kind kind, bool of_first, bool of_second) {
                     const int behind = (s + 1) * lag;
                     pair u[3] = {mine[s][lag + 1], mine[s][lag], mine[s][lag - 1]};
                     constexpr int newest = Equation::corners ? 2 : 1;
@@ -313,8 +317,7 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
                         // The second column is beyond the side then.
                         if (first.mirrors_east) u[1].b = west[1];
                     }
-                    held.step(g, omega, *right_side_at(r - behind), u, west, east, one, other, of_first, of_second,
-                              colour >= 0);
+                    held.step(g, omega, *right_side_at(r - behind), u, west, east, one, other, of_first, of_second, kind);
                     if (at_edge) {
                         hold(first, u[1].a, one);
                         hold(second, u[1].b, other);
@@ -330,7 +333,7 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
                         if (at_edge && (second.held || !second.there)) value.b = F(0);
                     } else {
                         const bool measures = measured == s - 1;
-                        step(s - 1, g.omega[s - 1], is_first || measures, is_second || measures);
+                        step(s - 1, g.omega[s - 1], kind_of(colour, s - 1), is_first || measures, is_second || measures);
                         const pair before = mine[s - 1][lag];
                         value = {is_first ? one.after : before.a, is_second ? other.after : before.b};
                         if (measures) measure(row, one.residual, other.residual);
@@ -341,7 +344,7 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
                 after_to += g.pitch;
                 if (restricts || measured == steps) {
                     // What has been relaxed last has no residual, and its places in shared memory hold zero.
-                    step(steps, 0.0, is_first, is_second);
+                    step(steps, 0.0, along_residual, is_first, is_second);
                     if (measured == steps) {
                         measure(now + r - depth, is_first ? one.residual : F(0), is_second ? other.residual : F(0));
                     }
@@ -405,17 +408,15 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
             if (steps == 0 && g.after && now >= y0 && now < y1) store(y, value);
         }
         // Step s + 1 of both columns of row y.
-        auto both = [&](int s, int row, int y, double omega, stepped<F>& one, stepped<F>& other) {
+        auto both = [&](int s, int row, int y, double omega, step_kind kind, stepped<F>& one, stepped<F>& other) {
             pair u[3];
             F west[3], east[3];
             around(s, row, !wrap_y && y == 0, !wrap_y && y == g.ny - 1, u, west, east);
             const F before = first.mirrors_west ? (g.nx > 1 ? u[1].b : u[1].a) : west[1];
             const F between = first.mirrors_east ? (g.nx > 1 ? west[1] : u[1].a) : u[1].b;
             const F behind = second.mirrors_east ? u[1].a : east[1];
-            one = first.step({west[0], u[0].a, u[0].b, before, u[1].a, between, west[2], u[2].a, u[2].b}, y, omega,
-                             colour_of_any >= 0);
-            other = second.step({u[0].a, u[0].b, east[0], u[1].a, u[1].b, behind, u[2].a, u[2].b, east[2]}, y, omega,
-                                colour_of_any >= 0);
+            one = first.step({west[0], u[0].a, u[0].b, before, u[1].a, between, west[2], u[2].a, u[2].b}, y, omega, kind);
+            other = second.step({u[0].a, u[0].b, east[0], u[1].a, u[1].b, behind, u[2].a, u[2].b, east[2]}, y, omega, kind);
         };
         stepped<F> one, other;
 #pragma unroll
@@ -427,7 +428,7 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
             if (s == 1 && start == start_zero) {
                 value = {first.from_zero(y, g.omega[0]), second.from_zero(y, g.omega[0])};
             } else {
-                both(s - 1, row, y, g.omega[s - 1], one, other);
+                both(s - 1, row, y, g.omega[s - 1], kind_of(colour_of_any, s - 1), one, other);
                 const pair before = mine[s - 1][lag];
                 auto relaxes = [&](const Equation& at) { return has_colour(at.x + y, s - 1); };
                 value = {relaxes(first) ? one.after : before.a, relaxes(second) ? other.after : before.b};
@@ -441,7 +442,7 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
         const int row = now - depth;
         if ((restricts || measured == steps) && reaches(steps + 1, row)) {
             const int y = index_of(row);
-            both(steps, row, y, 0.0, one, other);
+            both(steps, row, y, 0.0, along_residual, one, other);
             // What has been relaxed last has no residual.
             auto left = [&](const Equation& at, F residual) {
                 const bool none = colour_of_any >= 0 && has_colour(at.x + y, steps - 1);

@@ -15,6 +15,8 @@ struct as_launched {
     template <class G> static __device__ int measured(const G& g) { return g.measured; }
     template <class G> static __device__ bool restricts(const G& g) { return g.coarse_right_side; }
     template <class G> static __device__ int colour(const G& g) { return g.colour; }
+    // Of a step, the first being 0, of so many, that relaxes points of one colour: where there are such, `omega` is a quarter of ω.
+    template <class G> static __device__ bool solves(const G& g, int step, int) { return g.omega[step] == 0.25; }
 };
 // or as the compiler knows, where time matters most.
 template <int s, int m, bool r, int c = no_colour> struct as_known {
@@ -22,6 +24,10 @@ template <int s, int m, bool r, int c = no_colour> struct as_known {
     template <class G> static __device__ constexpr int measured(const G&) { return m; }
     template <class G> static __device__ constexpr bool restricts(const G&) { return r; }
     template <class G> static __device__ constexpr int colour(const G&) { return c; }
+    // The first after a correction, and the last before one: see `Smoothing::red_black`.
+    template <class G> static __device__ constexpr bool solves(const G&, int step, int steps) {
+        return step == 0 || step + 1 == steps;
+    }
 };
 
 }  // namespace crosswarp

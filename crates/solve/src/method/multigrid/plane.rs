@@ -8,7 +8,9 @@ use crosswarp_shmem::Pe;
 use super::alone::Alone;
 use super::least_eigenvalue::least_eigenvalue;
 use super::load::{Layout, Loaded, coefficients, load, mask, sizes};
-use super::{COARSE_INTERVAL, FINEST_INTERVAL, Given, Levels, Outcome, Solver, fewest_cells};
+use super::{
+    COARSE_INTERVAL, FINEST_INTERVAL, Given, Levels, OMEGAS, Outcome, Solver, fewest_cells,
+};
 use crate::element::Real;
 use crate::engine::cpu::multigrid::finest::{End, Finest};
 use crate::engine::cpu::multigrid::finest_level::FinestLevel;
@@ -107,7 +109,7 @@ impl<'p> Plane<'p, Hierarchy<f32>> {
             // With a mask or couplings that differ, the other levels decide how fast cycles are.
             let is_plain = finest.fixed.is_none() && finest.coefficients.is_none();
             let smoothing = match is_plain && finest.shape.has_two_colours() {
-                true => Smoothing::of_colours(&symmetric, [1.0; 2]),
+                true => Smoothing::of_colours(&symmetric, OMEGAS),
                 false => symmetric.clone(),
             };
             let coarse = Smoothing::chebyshev(pre, post, COARSE_INTERVAL);

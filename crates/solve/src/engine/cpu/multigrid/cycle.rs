@@ -47,9 +47,12 @@ impl<T: Real> Hierarchy<T> {
         if full {
             self.solve_coarse(rows)?;
         }
-        let steps = self.smoothing.pre.clone();
+        let (start, steps) = match full {
+            true => (Start::Corrected, self.smoothing.begun()),
+            false => (Start::Field, self.smoothing.pre.clone()),
+        };
         let plan = Plan {
-            start: if full { Start::Corrected } else { Start::Field },
+            start,
             steps: &steps,
             ..plan
         };

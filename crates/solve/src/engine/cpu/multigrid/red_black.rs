@@ -40,7 +40,7 @@ pub(super) struct RedBlackPass<'a, T> {
     pub u: &'a mut Field<f64>,
     /// What is added to the field first, and with what it is multiplied.
     pub prolongation: Option<(Prolongation<'a, T>, f64)>,
-    /// What each step relaxes.
+    /// What each step relaxes; the first one of a field that is corrected with ω = 1.
     pub steps: &'a [Step],
     /// The colour whose equations hold afterwards: that of the last step.
     pub solved: Colour,
@@ -57,8 +57,8 @@ pub(super) struct RedBlackPass<'a, T> {
 struct Todo<'a> {
     /// The row to be loaded,
     load: Option<isize>,
-    /// the equations that each step solves,
-    solves: [Option<Equations<'a>>; MOST_STEPS],
+    /// the equations that each step relaxes, and its ω,
+    relaxes: [Option<(Equations<'a>, f64)>; MOST_STEPS],
     /// those whose residual is restricted,
     residual: Option<HalfRow<'a>>,
     /// and the row that is done.
@@ -75,6 +75,8 @@ struct HalfRow<'a> {
 impl<T: Real> Work for RedBlackPass<'_, T> {
     #[inline(always)]
     fn run(mut self) {
+        let solves_first = self.steps.first().is_some_and(|step| step.omega == 1.0);
+        debug_assert!(self.prolongation.is_none() || solves_first);
         let shape = &self.finest.shape;
         let first = shape.rows(self.margin + self.steps.len());
         let half = shape.x.len.div_ceil(2);
@@ -159,7 +161,7 @@ impl<'a, T: Real> RedBlackPass<'a, T> {
         let count = self.steps.len();
         let mut todo = Todo {
             load: self.is_loaded(now).then_some(now),
-            solves: [None; MOST_STEPS],
+            relaxes: [None; MOST_STEPS],
             residual: None,
             store: None,
         };
@@ -167,7 +169,7 @@ impl<'a, T: Real> RedBlackPass<'a, T> {
             let y = now - self.delay(step);
             if self.changes(step, y) {
                 let half = self.half_of(y, self.colour(step));
-                todo.solves[step] = Some(self.equations(y, half));
+                todo.relaxes[step] = Some((self.equations(y, half), self.steps[step].omega));
             }
         }
         let y = now - self.delay(count);
@@ -198,8 +200,12 @@ impl<'a, T: Real> RedBlackPass<'a, T> {
             self.load(y, start, n);
         }
         let inverse = self.finest.inverse();
-        for equations in todo.solves.iter().flatten() {
-            equations.solve(inverse, start, n);
+        for &(equations, omega) in todo.relaxes.iter().flatten() {
+            if omega == 1.0 {
+                equations.solve(inverse, start, n);
+            } else {
+                equations.relax(inverse, omega, start, n);
+            }
         }
         if let Some(row) = &todo.residual {
             self.residual(row, start, n);
@@ -478,7 +484,7 @@ mod tests {
         finest: &Finest,
         right_side: Option<&Field<f64>>,
         u: &mut [Vec<f64>],
-        colours: &[Colour],
+        steps: &[Step],
     ) -> Vec<Vec<f64>> {
         let (nx, ny) = (finest.shape.x.len, finest.shape.y.len);
         let at = |u: &[Vec<f64>], x: isize, y: isize| -> f64 {
@@ -508,14 +514,23 @@ mod tests {
         let all = || (0..ny).flat_map(|y| (0..nx).map(move |x| (x, y)));
         let free = |&(x, y): &(usize, usize)| finest.has_equation(y as isize, x);
         let is = |colour: Colour, (x, y): (usize, usize)| colour.has_odd_columns(y) == (x % 2 == 1);
-        for &colour in colours {
+        let colour_of = |step: &Step| step.colour.expect("a colour");
+        for step in steps {
+            let colour = colour_of(step);
             for (x, y) in all().filter(free).filter(|&point| is(colour, point)) {
                 let (b, [east, west, south, north]) = parts(u, x, y);
-                u[y][x] = finest.inverse() * (((b + (east + west)) + north) + south);
+                let (before, solution) = (
+                    u[y][x],
+                    finest.inverse() * (((b + (east + west)) + north) + south),
+                );
+                u[y][x] = match step.omega {
+                    1.0 => solution,
+                    omega => before + omega * (solution - before),
+                };
             }
         }
         let mut residual = vec![vec![0.0; nx]; ny];
-        let last = colours[colours.len() - 1];
+        let last = colour_of(&steps[steps.len() - 1]);
         for (x, y) in all().filter(free).filter(|&point| !is(last, point)) {
             let (b, [east, west, south, north]) = parts(u, x, y);
             residual[y][x] = (((east + west) + (south + north)) - 4.0 * u[y][x]) + b;
@@ -585,7 +600,19 @@ mod tests {
             }
             points.push(row[1..=nx].to_vec());
         }
-        let by_point = by_points(&finest, right_side.as_ref(), &mut points, colours);
+        let steps: Vec<Step> = (0..)
+            .zip(colours)
+            .map(|(at, &colour)| Step {
+                // None goes beyond the solution where the field is corrected, and the last one nowhere.
+                omega: if at % colours.len() == 0 && corrected || at + 1 == colours.len() {
+                    1.0
+                } else {
+                    1.1
+                },
+                colour: Some(colour),
+            })
+            .collect();
+        let by_point = by_points(&finest, right_side.as_ref(), &mut points, &steps);
         let mut sum = LeafSums::new(0..ny as isize, nx, 1);
         let mut restriction = Restriction {
             fine: &shape,
@@ -610,13 +637,6 @@ mod tests {
         // What is found.
         let mut found_sum = LeafSums::new(0..ny as isize, nx, 1);
         let mut residuals = rows();
-        let steps: Vec<Step> = colours
-            .iter()
-            .map(|&colour| Step {
-                omega: 1.0,
-                colour: Some(colour),
-            })
-            .collect();
         let prolongation = Prolongation {
             fine: &shape,
             transfer: &transfer,

@@ -116,6 +116,17 @@ impl Smoothing {
         }
     }
 
+    /// The relaxations of the finest level behind the solution of full multigrid, which begin the first cycle: those before a
+    /// correction, of which the first one of a colour solves its equations, as behind any other correction. So a pass that
+    /// corrects need not do so at half of the points.
+    pub fn begun(&self) -> Vec<Step> {
+        let mut steps = self.pre.clone();
+        if let Some(first) = steps.first_mut().filter(|step| step.colour.is_some()) {
+            first.omega = 1.0;
+        }
+        steps
+    }
+
     /// The colour whose equations hold before the coarse correction.
     pub fn solved_before(&self) -> Option<Colour> {
         self.pre.last().and_then(|last| last.colour)

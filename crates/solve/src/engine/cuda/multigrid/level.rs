@@ -543,7 +543,7 @@ mod tests {
     fn the_kernels_that_passes_take_are_those_that_are_compiled() {
         let of = |pre, post, full| {
             let smoothing = Smoothing::chebyshev(pre, post, [0.5, 2.0]);
-            let finest = Smoothing::of_colours(&smoothing, [1.0; 2]);
+            let finest = Smoothing::of_colours(&smoothing, [1.0, 1.1]);
             let finest = finest_kernels(Kind::Plain, &finest, full);
             (finest, coarse_kernels(&smoothing, full))
         };

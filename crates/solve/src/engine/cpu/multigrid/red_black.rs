@@ -603,8 +603,8 @@ mod tests {
         let steps: Vec<Step> = (0..)
             .zip(colours)
             .map(|(at, &colour)| Step {
-                // None goes beyond the solution where the field is corrected, and the last one nowhere.
-                omega: if at % colours.len() == 0 && corrected || at + 1 == colours.len() {
+                // The first does not go beyond the solution where the field is corrected, and the last nowhere.
+                omega: if (at == 0 && corrected) || at + 1 == colours.len() {
                     1.0
                 } else {
                     1.1

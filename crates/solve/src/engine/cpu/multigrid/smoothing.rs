@@ -153,11 +153,14 @@ mod tests {
     fn colours_take_turns() {
         for (pre, post) in (1..=3).flat_map(|pre| (1..=3).map(move |post| (pre, post))) {
             let symmetric = Smoothing::chebyshev(pre, post, [0.5, 2.0]);
-            let Smoothing { pre, post } = Smoothing::of_colours(&symmetric, [1.4, 1.2]);
+            let smoothing = Smoothing::of_colours(&symmetric, [1.4, 1.2]);
+            let begun = smoothing.begun();
+            let Smoothing { pre, post } = smoothing;
             let all = [&post[..], &pre[..]].concat();
             if all.len() % 2 == 1 {
                 // Also after two cycles one colour would come twice in a row.
                 assert!(all.iter().all(|step| step.colour.is_none()));
+                assert_eq!(begun[0].omega, pre[0].omega);
                 continue;
             }
             let colours: Vec<_> = all.iter().map(|step| step.colour.unwrap()).collect();
@@ -168,6 +171,8 @@ mod tests {
             let expected = (0..omegas.len()).map(|at| if at == 0 { 1.4 } else { 1.2 });
             let expected = expected.take(omegas.len() - 1).chain([1.0]);
             assert_eq!(omegas, expected.collect::<Vec<_>>());
+            let rest = |steps: &[Step]| steps[1..].iter().map(|s| s.omega).collect::<Vec<_>>();
+            assert_eq!((begun[0].omega, rest(&begun)), (1.0, rest(&pre)));
         }
     }
 

@@ -15,6 +15,8 @@ constexpr int level_tile_wide = 64;
 constexpr int level_tile_rows = 8;
 // Threads of a block of other kernels.
 constexpr int level_threads = 256;
+// Rows of a block that restricts a right side.
+constexpr int restricted_rows = 32;
 // Threads of a block where each has a column of some rows: few, so that few lie beyond the last column.
 constexpr int column_threads = 64;
 // Threads of a block of an exchange,
@@ -128,8 +130,14 @@ template <class F> struct alignas(8) level_pass {
     i32 is_zero;
     // The colour that the first relaxation changes; colours take turns. Without relaxations: that the next one would.
     i32 colour;
+    // On a coarse level, where all points are alike: the coupling across and to corners, that along and to two corners, 1 /
+    // the diagonal.
+    float same_couplings[4];
+    // These columns and rows, from one to before another; none where both are 0.
+    i32 same_columns[2];
+    i32 same_rows[2];
 };
-static_assert(sizeof(level_pass<float>) == 296, "size of level_pass");
+static_assert(sizeof(level_pass<float>) == 328, "size of level_pass");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, before) == 0, "level_pass::before");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, after) == 8, "level_pass::after");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, right_side) == 16, "level_pass::right_side");
@@ -171,6 +179,9 @@ static_assert(CROSSWARP_OFFSET(level_pass<float>, first_band) == 276, "level_pas
 static_assert(CROSSWARP_OFFSET(level_pass<float>, sum_kind) == 280, "level_pass::sum_kind");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, is_zero) == 288, "level_pass::is_zero");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, colour) == 292, "level_pass::colour");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, same_couplings) == 296, "level_pass::same_couplings");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, same_columns) == 312, "level_pass::same_columns");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, same_rows) == 320, "level_pass::same_rows");
 
 // A step on the finest level beside passes. What fields and weights are is said of each step in `finest_steps.cuh`.
 struct alignas(8) finest_step {

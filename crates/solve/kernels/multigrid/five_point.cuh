@@ -76,7 +76,7 @@ template <bool varying> struct five_point {
     }
 
     // Where rows are all the same and far from the sides: without tables, where all couplings are 1.
-    static constexpr bool has_calm_rows = !varying;
+    static constexpr bool has_calm_rows = !varying, has_same_rows = false;
     struct calm_rows {
         __device__ void load(const level_pass<double>&, int, int) {}
         __device__ static stepped<double> of(double right_side, double omega, double up, double west, double here,
@@ -93,7 +93,7 @@ template <bool varying> struct five_point {
             if (of_first) first = of(b.a, omega, u[0].a, west[1], u[1].a, u[1].b, u[2].a, kind);
             if (of_second) second = of(b.b, omega, u[0].b, u[1].a, u[1].b, east[1], u[2].b, kind);
         }
-        __device__ pair_of<double> from_zero(double omega, const pair_of<double>& b) const {
+        __device__ pair_of<double> from_zero(const level_pass<double>&, double omega, const pair_of<double>& b) const {
             return {omega * b.a, omega * b.b};
         }
         __device__ pair_of<double> corrected(const level_pass<double>& g, const pair_of<double>& before,
@@ -104,6 +104,8 @@ template <bool varying> struct five_point {
             return float(residual * g.down_scale);
         }
     };
+
+    using edge_rows = calm_rows;
 
     // The residual as that of the symmetric operator, for the next level.
     __device__ float to_restrict(double residual, int y) const {

@@ -1,30 +1,9 @@
 // What is done on levels beside passes.
 #include "superaccumulator.cuh"
 #include "leaf.cuh"
-#include "multigrid/transfer.cuh"
+#include "multigrid/right_side.cuh"
 
 namespace crosswarp {
-
-// The next level's right side from this level's. A thread a coarse point.
-__device__ inline void restrict_right_side(const level_pass<float>& g) {
-    const bool wrap_x = g.ends[0] == end_wrap, wrap_y = g.ends[2] == end_wrap;
-    // The coarse rows of which the fine ones are this PE's.
-    const int i = blockIdx.x * blockDim.x + threadIdx.x, j = (g.row_start + 1) / 2 + blockIdx.y;
-    if (i >= g.coarse_nx) return;
-    auto value = [&](int x, int y) {
-        if (wrap_x) x = x < 0 ? g.nx - 1 : x == g.nx ? 0 : x;
-        if (wrap_y) y = y < 0 ? g.ny - 1 : y == g.ny ? 0 : y;
-        return x < 0 || x >= g.nx ? 0.f : g.right_side[y * g.pitch + x];
-    };
-    // Where there is no row between, its weights are zero.
-    const int centre = 2 * j, up = j > 0 || (wrap_y && !(g.ny & 1)) ? centre - 1 : centre;
-    const int down = centre + 1 < g.ny ? centre + 1 : centre, x = 2 * i;
-    const transfer_table transfer{g.transfer_index, g.transfer_rows, g.coarse_nx};
-    g.coarse_right_side[j * g.coarse_pitch + i] =
-        restrict_to(transfer, i, j, {value(x - 1, up), value(x, up), value(x + 1, up)},
-                    {value(x - 1, centre), value(x, centre), value(x + 1, centre)},
-                    {value(x - 1, down), value(x, down), value(x + 1, down)});
-}
 
 // Squares of a field summed over the rows of each leaf, by columns, each value times a quarter of its diagonal where there
 // are couplings: see `Finest::add_field`. A thread a column of a leaf.
@@ -97,6 +76,10 @@ __device__ inline void publish_sum(const level_pass<double>& g) {
     }
 
 KERNEL(restrict_right_side, float, cw::level_threads)
+extern "C" __global__ void __launch_bounds__(cw::level_threads)
+    level_begin(const __grid_constant__ cw::level_pass<double> g) {
+    cw::restrict_right_side(g);
+}
 KERNEL(square, double, cw::level_threads)
 KERNEL(add_leaves, double, cw::level_threads)
 KERNEL(publish_sum, double, cw::level_threads)

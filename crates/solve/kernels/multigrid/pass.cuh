@@ -187,10 +187,9 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
         }
     };
     // Rows from `now` on, a multiple of `unrolled`, as long as all is calm.
-    auto run_calm_rows = [&] {
+    auto run_calm_rows = [&](auto held) {
         // `now` may be outside the rows that are calm, or whose tables are stored.
         const int calm_row = min(max(now, top + 1), bottom - 1);
-        typename Equation::calm_rows held;
         held.load(g, calm_row, min(max(column, 0), g.nx - 1));
         transfer_of_pair held_transfer;
         held_transfer.load(transfer, calm_row >> 1, coarse_column);
@@ -328,7 +327,7 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
                     const int row = now + r - s * lag;
                     pair value;
                     if (s == 1 && start == start_zero) {
-                        value = held.from_zero(g.omega[0], *right_side_at(r - lag));
+                        value = held.from_zero(g, g.omega[0], *right_side_at(r - lag));
                         if (at_edge && (first.held || !first.there)) value.a = F(0);
                         if (at_edge && (second.held || !second.there)) value.b = F(0);
                     } else {
@@ -383,7 +382,17 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
     while (now < end) {
         if constexpr (Equation::has_calm_rows) {
             if (calm_columns && (now & (unrolled - 1)) == 0 && now >= calm_from && now + unrolled <= calm_to) {
-                run_calm_rows();
+                if constexpr (at_edge) {
+                    run_calm_rows(typename Equation::edge_rows{});
+                } else if constexpr (Equation::has_same_rows) {
+                    if (g.same_rows[1]) {
+                        run_calm_rows(typename Equation::same_rows{});
+                    } else {
+                        run_calm_rows(typename Equation::calm_rows{});
+                    }
+                } else {
+                    run_calm_rows(typename Equation::calm_rows{});
+                }
                 continue;
             }
         }

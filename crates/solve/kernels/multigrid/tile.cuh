@@ -48,8 +48,8 @@ struct calm_prolongation {
     }
 };
 
-// `calm`: whether all rows are the same, and inside.
-template <int start, bool restricts, bool calm>
+// `calm`: whether all rows are the same, and inside; `alike`: whether all points of all columns are, too.
+template <int start, bool restricts, bool calm, bool alike>
 __device__ __forceinline__ void run_tile(const level_pass<float>& g, float (&fields)[2][tile_high + 2][level_tile_wide + 2],
                                          int x0, int origin, int y0, int y1) {
     // Elsewhere rows are few, and code is long.
@@ -57,7 +57,7 @@ __device__ __forceinline__ void run_tile(const level_pass<float>& g, float (&fie
     const bool wrap_x = g.ends[0] == end_wrap, wrap_y = g.ends[2] == end_wrap;
     const int lane = threadIdx.x % level_tile_wide, first = threadIdx.x / level_tile_wide * level_tile_rows;
     const int column = x0 - margin + lane, top = origin - margin + first;
-    const bool there = wrap_x || (column >= 0 && column < g.nx);
+    const bool there = alike || wrap_x || (column >= 0 && column < g.nx);
     const int x = wrap_x ? wrapped(column, g.nx) : min(max(column, 0), g.nx - 1);
     const bool own_column = lane >= margin && lane < level_tile_wide - margin && column < g.nx;
     const nine_point equation(g, x, there);
@@ -69,9 +69,11 @@ __device__ __forceinline__ void run_tile(const level_pass<float>& g, float (&fie
     auto read_right_side = [&](int y) { return is_there(y) ? equation.right_side(row_of(y)) : 0.f; };
     nine_point::couplings at;
     float right_sides[level_tile_rows], inverse;
+    const bool same = alike || (calm && equation.is_same(top));
+    if (alike) inverse = g.same_couplings[3];
     if (calm) {
-        at.load(g, top, x);
-        inverse = equation.inverse(top);
+        if (!same) at.load(g, top, x);
+        if (!alike) inverse = equation.inverse(top);
 #pragma unroll
         for (int k = 0; k < level_tile_rows; ++k) right_sides[k] = read_right_side(top + k);
     }
@@ -93,7 +95,7 @@ __device__ __forceinline__ void run_tile(const level_pass<float>& g, float (&fie
             } else {
                 const float before = start == start_correction ? 0.f : read(g.before + (y * g.pitch + x));
                 const float by = calm ? calm_by.of(k) : prolong(transfer, coarse, x, y);
-                begun = inverse != 0.f ? before + by : 0.f;
+                begun = alike || inverse != 0.f ? before + by : 0.f;
             }
         }
         fields[0][first + k + 1][lane + 1] = begun;
@@ -114,8 +116,9 @@ __device__ __forceinline__ void run_tile(const level_pass<float>& g, float (&fie
             float made = 0.f;
             if (is_there(top + k)) {
                 const int y = row_of(top + k);
+                const bool is_same = calm ? same : equation.is_same(y);
                 if (!calm) {
-                    at.load(g, y, x);
+                    if (!is_same) at.load(g, y, x);
                     inverse = equation.inverse(y);
                 }
                 float over[3], under[3];
@@ -127,7 +130,8 @@ __device__ __forceinline__ void run_tile(const level_pass<float>& g, float (&fie
                 }
                 const neighbours<float> u{over[0], over[1],  over[2],  mid[0],  mid[1],
                                           mid[2],  under[0], under[1], under[2]};
-                const float residual = at.residual(u, right_side(k));
+                const float residual =
+                    is_same ? nine_point::same_residual(g, u, right_side(k)) : at.residual(u, right_side(k));
                 made = relaxes ? mid[1] + (omega * inverse) * residual : residual;
             }
             fields[1 - from][first + k + 1][lane + 1] = made;
@@ -183,10 +187,13 @@ template <int start, bool restricts> __device__ __forceinline__ void run_tile_pa
     // the ends of what is stored: so some rows are left out at both.
     const int top = origin - margin, bottom = top + tile_high;
     const bool calm = top >= max(g.calm_start + 4, 1) && bottom <= min(g.calm_end - 2, g.ny - 1) && y1 - y0 == own_y;
-    if (calm) {
-        run_tile<start, restricts, true>(g, fields, x0, origin, y0, y1);
+    const int left = x0 - margin, right = left + level_tile_wide;
+    if (calm && g.same_rows[1] && left >= g.same_columns[0] && right <= g.same_columns[1]) {
+        run_tile<start, restricts, true, true>(g, fields, x0, origin, y0, y1);
+    } else if (calm) {
+        run_tile<start, restricts, true, false>(g, fields, x0, origin, y0, y1);
     } else {
-        run_tile<start, restricts, false>(g, fields, x0, origin, y0, y1);
+        run_tile<start, restricts, false, false>(g, fields, x0, origin, y0, y1);
     }
 }
 

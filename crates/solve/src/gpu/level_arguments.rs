@@ -21,6 +21,8 @@ namespace crosswarp {
         pub(crate) TILE_ROWS: usize = "level_tile_rows": "int" = 8;
         /// Threads of a block of other kernels.
         pub(crate) LEVEL_THREADS: usize = "level_threads": "int" = 256;
+        /// Rows of a block that restricts a right side.
+        pub(crate) RESTRICTED_ROWS: usize = "restricted_rows": "int" = 32;
         /// Threads of a block where each has a column of some rows: few, so that few lie beyond the last column.
         pub(crate) COLUMN_THREADS: usize = "column_threads": "int" = 64;
         /// Threads of a block of an exchange,
@@ -68,7 +70,7 @@ namespace crosswarp {
     /// A pass over a level, or another kernel's work on it. `F`: the type of its field. Rows of fields have `pitch`
     /// elements; addresses are those of row 0, which need not be stored where a PE has some rows only. Rows of tables are reached by an index, from row −1 on, and have all parts one after the other, each with
     /// a column more on both sides.
-    pub(crate) LevelPass = "level_pass", template "template <class F>" "<float>", align 8, size 296, with "": {
+    pub(crate) LevelPass = "level_pass", template "template <class F>" "<float>", align 8, size 328, with "": {
         /// The field before; unused where a pass begins with zero or the correction alone.
         0 pub before: u64 = "const F*",
         /// The field after, another array; null if nothing is relaxed or corrected.
@@ -135,6 +137,12 @@ namespace crosswarp {
         288 pub is_zero: i32 = "i32",
         /// The colour that the first relaxation changes; colours take turns. Without relaxations: that the next one would.
         292 pub colour: i32 = "i32",
+        /// On a coarse level, where all points are alike: the coupling across and to corners, that along and to two corners, 1 /
+        /// the diagonal.
+        296 pub same_couplings: [f32; 4] = "float"[4],
+        /// These columns and rows, from one to before another; none where both are 0.
+        312 pub same_columns: [i32; 2] = "i32"[2],
+        320 pub same_rows: [i32; 2] = "i32"[2],
     }
 
     /// A step on the finest level beside passes. What fields and weights are is said of each step in `finest_steps.cuh`.

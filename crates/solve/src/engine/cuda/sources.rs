@@ -66,6 +66,7 @@ const LEVEL_HEADERS: &[(&str, &str)] = &[
     header!("multigrid/nine_point.cuh"),
     header!("multigrid/pass.cuh"),
     header!("multigrid/pass_kinds.cuh"),
+    header!("multigrid/right_side.cuh"),
     header!("multigrid/small_levels.cuh"),
     header!("multigrid/tile.cuh"),
     header!("multigrid/transfer.cuh"),
@@ -371,7 +372,7 @@ pub const KERNELS: &[Source<'static>] = &[
     ),
     file!(
         LEVEL_HEADERS, "multigrid/levels.cu",
-        "level_restrict_right_side": LEVEL_THREADS, "level_square": LEVEL_THREADS,
+        "level_begin": LEVEL_THREADS, "level_restrict_right_side": LEVEL_THREADS, "level_square": LEVEL_THREADS,
         "level_add_leaves": LEVEL_THREADS, "level_publish_sum": LEVEL_THREADS
     ),
     // Relaxations; whether a residual follows. Without relaxations the field is measured, and down.

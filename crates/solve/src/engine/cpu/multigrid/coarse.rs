@@ -3,13 +3,17 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
+use std::ops::Range;
 
 use super::galerkin::{CoarseRow, Transfer};
 use super::operator_rows::{
     EAST, EXCESS, OperatorRow, OperatorRows, PARTS, SOUTH, SOUTH_EAST, SOUTH_WEST,
 };
 use super::row_table::RowTable;
-use super::rows::{Ahead, Around, NinePoint, from_zero, nine_point};
+use super::rows::{
+    Ahead, Around, NinePoint, SameCouplings, from_zero, nine_point, nine_point_part,
+    same_nine_point,
+};
 use super::shape::{HALO, Shape};
 use super::wavefront::{Kept, Relaxation};
 use crate::element::Real;
@@ -18,14 +22,29 @@ use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
 use crate::pes::error::PeError;
 
+/// From which column and row on a level below a finest one without a mask and couplings has all points alike, and how many there
+/// are behind them: sides, where points may lie unevenly, are felt two points away.
+pub(super) const SAME_FROM: usize = 2;
+pub(super) const SAME_TO: usize = 3;
+
 /// The operator: couplings and excess as in `galerkin.rs`, rounded to `T`.
 pub(crate) struct Operator<T> {
     pub shape: Shape,
     parts: RowTable<T>,
     /// 1 / (all couplings + excess); 0 for points that have no equation.
     inverse: RowTable<T>,
+    /// Where all of that is the same.
+    same: Option<Same<T>>,
     /// A row as it is stored.
     packed: Vec<T>,
+}
+
+/// The points of a level whose couplings are the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Same<T> {
+    pub couplings: SameCouplings<T>,
+    pub columns: Range<usize>,
+    pub rows: Range<usize>,
 }
 
 /// A level.
@@ -49,6 +68,7 @@ impl<T: Real> Coarse<T> {
                 shape: shape.clone(),
                 parts: RowTable::new(shape.stored(), shape.x.len, PARTS),
                 inverse: RowTable::new(shape.stored(), shape.x.len, 1),
+                same: None,
                 packed: Vec::new(),
             },
             u: field()?,
@@ -107,7 +127,14 @@ impl<T: Real> Operator<T> {
     }
 
     /// Completes the operator after all own rows, or with `gather` the cut's, have been set. Collective.
-    pub fn complete(&mut self, rows: &mut LevelRows<'_>, gather: bool) -> Result<(), PeError> {
+    ///
+    /// `plain`: whether the points of the finest level differ by the sides alone.
+    pub fn complete(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        gather: bool,
+        plain: bool,
+    ) -> Result<(), PeError> {
         if gather {
             rows.gather(&self.shape, &mut self.parts)?;
         }
@@ -131,7 +158,61 @@ impl<T: Real> Operator<T> {
             on_unit(isa, work);
             self.inverse.set(y, &self.packed);
         }
+        if plain {
+            self.same = self.find_same();
+        }
         Ok(())
+    }
+
+    /// Of a level below a finest one whose points differ by the sides alone.
+    fn find_same(&self) -> Option<Same<T>> {
+        let inside = |len: usize| SAME_FROM..len.saturating_sub(SAME_TO);
+        let [columns, rows] = [self.shape.x, self.shape.y].map(|axis| inside(axis.len));
+        let own = self.shape.own();
+        let (x, y) = (columns.clone().next()?, own.start.max(rows.start as isize));
+        if y >= own.end.min(rows.end as isize) {
+            return None;
+        }
+        let at = |y: isize, part: usize, x: usize| self.parts.part(y, part)[x + 1];
+        let (across, along) = (at(y, EAST, x), at(y, SOUTH, x));
+        let corner = at(y, SOUTH_EAST, x);
+        let same = [
+            (at(y, EAST, x - 1), across),
+            (at(y - 1, SOUTH, x), along),
+            (at(y, SOUTH_WEST, x), corner),
+            (at(y - 1, SOUTH_EAST, x - 1), corner),
+            (at(y - 1, SOUTH_WEST, x + 1), corner),
+            (at(y, EXCESS, x), T::ZERO),
+        ];
+        let couplings = SameCouplings {
+            across,
+            corner,
+            along: along + (corner + corner),
+            inverse: self.inverse.whole(y)[x + 1],
+        };
+        same.iter()
+            .all(|(one, other)| one == other)
+            .then_some(Same {
+                couplings,
+                columns,
+                rows,
+            })
+    }
+
+    /// The same for row `y`.
+    #[inline(always)]
+    fn same_in(&self, y: isize) -> Option<&Same<T>> {
+        let same = self.same.as_ref()?;
+        let y = match self.shape.y.wraps {
+            true => y.rem_euclid(self.shape.y.len as isize),
+            false => y,
+        };
+        same.rows.contains(&(y as usize)).then_some(same)
+    }
+
+    /// Where couplings are the same, if anywhere.
+    pub fn same(&self) -> Option<&Same<T>> {
+        self.same.as_ref()
     }
 
     /// The couplings and the excess, and 1 / the diagonal.
@@ -242,7 +323,25 @@ impl<T: Real> WithRightSide<'_, T> {
         };
         let right_side = self.right_side.row(y);
         let inner = 1..out.len() - 1;
-        nine_point::<T, RELAX>(&operator, around, right_side, omega, &mut out[inner]);
+        let out_row = &mut out[inner];
+        match self.operator.same_in(y) {
+            None => nine_point::<T, RELAX>(&operator, around, right_side, omega, out_row),
+            Some(same) => {
+                same_nine_point::<T, RELAX>(same.couplings, around, right_side, omega, out_row);
+                let n = out_row.len();
+                for (start, end) in [(0, same.columns.start), (same.columns.end, n)] {
+                    nine_point_part::<T, RELAX>(
+                        &operator,
+                        around,
+                        right_side,
+                        omega,
+                        out_row,
+                        start,
+                        end - start,
+                    );
+                }
+            }
+        }
         wrap_ends(&self.operator.shape, out);
     }
 }

@@ -497,6 +497,70 @@ mod tests {
     }
 
     #[test]
+    fn points_far_from_the_sides_are_alike() {
+        use super::super::coarse::{SAME_FROM, SAME_TO};
+        let kinds = [
+            [End::Fixed; 2],
+            [End::Mirror; 2],
+            [End::Fixed, End::Mirror],
+            [End::Mirror, End::Fixed],
+            [End::Wrap; 2],
+        ];
+        for (at, (nx, ny)) in [(33, 64), (50, 47), (66, 97), (35, 60), (100, 127)]
+            .into_iter()
+            .enumerate()
+        {
+            for (across, &x) in kinds.iter().enumerate() {
+                let ends = [x, kinds[(across + at) % kinds.len()]];
+                let axis = |len, ends: [End; 2]| Axis {
+                    len,
+                    wraps: ends[0] == End::Wrap,
+                };
+                let shape = Shape::finest(axis(nx, ends[0]), axis(ny, ends[1]), vec![0, ny], 0, 0);
+                let finest = Finest {
+                    shape,
+                    ends,
+                    fixed: None,
+                    coefficients: None,
+                };
+                let mut fine = stored(&finest);
+                while fine.shape.x.len.min(fine.shape.y.len) > 8 {
+                    let coarse = fine.shape.coarser();
+                    let mut rows: Vec<OperatorRow> = Vec::new();
+                    coarsen::<f32, _>(Isa::widest(), &fine, &coarse, |_, row| {
+                        rows.push(match row {
+                            CoarseRow::New(row) => row.clone(),
+                            CoarseRow::SameAs(y) => rows[y as usize].clone(),
+                        });
+                    });
+                    let last = [coarse.x.len, coarse.y.len].map(|len| len.saturating_sub(SAME_TO));
+                    let at = |part: usize, x: usize, y: usize| rows[y].parts[part][x] as f32;
+                    let [east, south, corner] =
+                        [EAST, SOUTH, SOUTH_EAST].map(|part| at(part, SAME_FROM, SAME_FROM));
+                    for y in SAME_FROM..last[1] {
+                        for x in SAME_FROM..last[0] {
+                            let found = [
+                                [at(EAST, x - 1, y), at(EAST, x, y)],
+                                [at(SOUTH, x, y - 1), at(SOUTH, x, y)],
+                                [at(SOUTH_EAST, x - 1, y - 1), at(SOUTH_EAST, x, y)],
+                                [at(SOUTH_WEST, x + 1, y - 1), at(SOUTH_WEST, x, y)],
+                                [at(EXCESS, x, y); 2],
+                            ];
+                            let expected = [east, south, corner, corner, 0.0].map(|of| [of; 2]);
+                            let what = format!("({x}, {y}) of {coarse:?}, {ends:?}, {nx} x {ny}");
+                            assert_eq!(found, expected, "{what}");
+                        }
+                    }
+                    fine = Stored {
+                        shape: coarse,
+                        rows,
+                    };
+                }
+            }
+        }
+    }
+
+    #[test]
     fn the_coarse_operator_is_the_product() {
         let mut seed = 1u64;
         for (nx, ny) in [(9, 7), (8, 10), (5, 12), (11, 6), (4, 4), (1, 9)] {

@@ -81,6 +81,7 @@ impl<T: Real> Hierarchy<T> {
         let (top, mut levels, spare) = all_ready_by(reduction, room().map_err(SetUpError::from))?;
         let mut transfer = None;
         let (finest, isa) = (&top.equations, top.isa);
+        let plain = finest.fixed.is_none() && finest.coefficients.is_none();
         for (at, shape) in shapes.iter().enumerate() {
             let (before, rest) = levels.split_at_mut(at);
             let (from, level) = (before.last_mut(), &mut rest[0]);
@@ -93,7 +94,9 @@ impl<T: Real> Hierarchy<T> {
                 None => transfer = Some(coarsen(isa, finest, shape, take)),
                 Some(from) => from.transfer = Some(coarsen(isa, &from.operator, shape, take)),
             }
-            level.operator.complete(rows, spread && !shape.spread)?;
+            level
+                .operator
+                .complete(rows, spread && !shape.spread, plain)?;
         }
         let last = levels.last().expect("there is a coarse level");
         let dense = Dense::new(&last.operator, singular);

@@ -161,7 +161,7 @@ pub(super) fn nine_point<T: Real, const RELAX: bool>(
 
 /// `n` columns from `start` on.
 #[inline(always)]
-fn nine_point_part<T: Real, const RELAX: bool>(
+pub(super) fn nine_point_part<T: Real, const RELAX: bool>(
     operator: &NinePoint<'_, T>,
     around: Around<'_, T>,
     right_side: &[T],
@@ -218,6 +218,87 @@ fn nine_point_part<T: Real, const RELAX: bool>(
         let residual = right_side[x] + ((sides + corners) - excess[x] * centre);
         out[x] = if RELAX {
             centre + (omega * inverse[x]) * residual
+        } else {
+            residual
+        };
+    }
+}
+
+/// The couplings of an operator of nine points where they are the same everywhere, and have no excess.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SameCouplings<T> {
+    /// To the points on both sides,
+    pub across: T,
+    /// to the corners,
+    pub corner: T,
+    /// and to the points above and below, with those to two corners each.
+    pub along: T,
+    pub inverse: T,
+}
+
+/// As [`nine_point`], with couplings that are the same everywhere.
+///
+/// What lies across is a second difference of each row, and the corners are the two of the rows above and below: a third less to
+/// be added and multiplied. Only differences between neighbours are added, as there.
+#[inline(always)]
+pub(super) fn same_nine_point<T: Real, const RELAX: bool>(
+    couplings: SameCouplings<T>,
+    around: Around<'_, T>,
+    right_side: &[T],
+    omega: T,
+    out: &mut [T],
+) {
+    let n = out.len();
+    let chunks = chunks(n);
+    let at_a_time = around.ahead.at_a_time(chunks);
+    for k in 0..chunks {
+        around.ahead.ask(k, at_a_time);
+        let start = k * CHUNK;
+        let left = if k + 1 < chunks { CHUNK } else { n - start };
+        if left == CHUNK {
+            same_part::<T, RELAX>(couplings, around, right_side, omega, out, start, CHUNK);
+        } else {
+            same_part::<T, RELAX>(couplings, around, right_side, omega, out, start, left);
+        }
+    }
+}
+
+/// `n` columns from `start` on.
+#[inline(always)]
+fn same_part<T: Real, const RELAX: bool>(
+    couplings: SameCouplings<T>,
+    around: Around<'_, T>,
+    right_side: &[T],
+    omega: T,
+    out: &mut [T],
+    start: usize,
+    n: usize,
+) {
+    let around = around.columns(start, n);
+    let (right_side, out) = (&right_side[start..start + n], &mut out[start..start + n]);
+    let [uw, uc, ue] = triple(around.up);
+    let [hw, hc, he] = triple(around.here);
+    let [dw, dc, de] = triple(around.down);
+    for row in [uw, uc, ue, hw, hc, he, dw, dc, de, right_side, out] {
+        assert_eq!(row.len(), n);
+    }
+    let SameCouplings {
+        across,
+        corner,
+        along,
+        inverse,
+    } = couplings;
+    let step = omega * inverse;
+    for x in 0..n {
+        let centre = hc[x];
+        let here = (hw[x] - centre) + (he[x] - centre);
+        let up = (uw[x] - uc[x]) + (ue[x] - uc[x]);
+        let down = (dw[x] - dc[x]) + (de[x] - dc[x]);
+        let vertical = (uc[x] - centre) + (dc[x] - centre);
+        let sum = (across * here + corner * (up + down)) + along * vertical;
+        let residual = right_side[x] + sum;
+        out[x] = if RELAX {
+            centre + step * residual
         } else {
             residual
         };

@@ -329,6 +329,11 @@ impl<T: Real> DeviceLevel<T> {
         &self.fields[0]
     }
 
+    /// Whether the field is known to be +0 but in the first and last rows.
+    pub fn is_zero(&self) -> bool {
+        self.is_zero
+    }
+
     /// What kernels beside passes are told.
     pub fn arguments(&self) -> LevelPass {
         LevelPass {

@@ -43,8 +43,8 @@ use crate::field::storage::Field;
 use crate::gpu::Gpu;
 use crate::gpu::error::GpuError;
 use crate::gpu::level_arguments::{
-    END_OPEN, END_WRAP, LEVEL_THREADS, LevelPass, MOST_STEPS, START_CORRECTED, START_CORRECTION,
-    START_FIELD, START_ZERO,
+    END_FIXED, END_OPEN, END_WRAP, LEVEL_THREADS, LevelPass, MOST_STEPS, RESTRICTED_ROWS,
+    START_CORRECTED, START_CORRECTION, START_FIELD, START_ZERO,
 };
 
 /// Rows of a correction that the finer level needs beyond its own: those of a launch's, halved.
@@ -53,6 +53,7 @@ const OF_CORRECTION: usize = (MOST_STEPS + 2) / 2 + 1;
 const COARSE_ROWS: usize = 2;
 
 /// The kernels beside passes.
+const BEGIN: &str = "level_begin";
 const RESTRICT_RIGHT_SIDE: &str = "level_restrict_right_side";
 const SQUARE: &str = "level_square";
 
@@ -75,6 +76,7 @@ pub(crate) struct GpuCycles {
     /// The finest level's ω are multiplied by it.
     inverse: f64,
     exponent: i32,
+    begin: Function,
     restrict_right_side: Function,
     square: Function,
     small: Small,
@@ -114,7 +116,7 @@ impl GpuCycles {
         let names: BTreeSet<_> = (passes.iter().copied().chain(of_levels))
             .map(|pass| pass.name)
             .collect();
-        let others = [RESTRICT_RIGHT_SIDE, SQUARE, small::KERNEL];
+        let others = [BEGIN, RESTRICT_RIGHT_SIDE, SQUARE, small::KERNEL];
         kernels::compile_together(device, names.into_iter().chain(others).chain(sums::KERNELS));
         let levels = coarse_levels(gpu, hierarchy, &coarse_passes, &stream)?;
         let coarse = &hierarchy.levels[0].operator.shape;
@@ -156,6 +158,7 @@ impl GpuCycles {
             coarse_smoothing: hierarchy.coarse_smoothing.clone(),
             inverse: same_inverse(finest),
             exponent: 0,
+            begin: find(BEGIN)?,
             restrict_right_side: find(RESTRICT_RIGHT_SIDE)?,
             square: find(SQUARE)?,
             small,
@@ -187,7 +190,18 @@ impl GpuCycles {
             down_scale: power_of_two(-exponent),
         };
         self.exponent = exponent;
-        self.on_finest(rows, &plan)?;
+        if full && self.is_right_side_alone() {
+            let (stream, level) = (&self.stream, &self.finest);
+            // As a pass does, which another PE may make.
+            exchange::halo(stream, rows, &level.shape, level.field(), 2)?;
+            let arguments = LevelPass {
+                down_scale: plan.down_scale,
+                ..level.arguments()
+            };
+            restrict_right_side(stream, &self.begin, &level.shape, arguments)?;
+        } else {
+            self.on_finest(rows, &plan)?;
+        }
         self.sums.publish(&self.stream, 1)?;
         if full {
             self.solve_coarse(rows)?;
@@ -202,6 +216,15 @@ impl GpuCycles {
             self.on_finest(rows, &plan)?;
         }
         self.sum(rows)
+    }
+
+    /// Whether the finest level's residual is its right side, but for what the first and the last row, which keep their values,
+    /// add beside them.
+    fn is_right_side_alone(&self) -> bool {
+        let of = &self.equations.arguments;
+        let sides_are_fixed = of.ends.iter().all(|&end| end == END_FIXED);
+        let is_plain = Kind::of(of) == Kind::Plain;
+        self.finest.is_zero() && of.right_side != 0 && is_plain && sides_are_fixed
     }
 
     /// See `Hierarchy::resume`.
@@ -319,16 +342,8 @@ impl GpuCycles {
         for at in 0..self.small.from {
             self.complete_right_side(rows, at)?;
             let level = &self.levels[at].level;
-            let arguments = level.arguments();
-            let columns = (arguments.coarse_nx as usize).div_ceil(LEVEL_THREADS) as u32;
-            let own = level.shape.own();
-            let height = (own.end + 1) / 2 - (own.start + 1) / 2;
-            let launch = Launch::new(&self.restrict_right_side)
-                .grid((columns, height as u32))
-                .block(LEVEL_THREADS as u32);
-            // SAFETY: the parameter is a `level_pass<float>` whose arrays have its extent, and the next level's right side
-            // that of its own; blocks cover the coarse rows that lie in the own ones.
-            unsafe { launch.launch(&self.stream, (ByValue(arguments),)) }?;
+            let kernel = &self.restrict_right_side;
+            restrict_right_side(&self.stream, kernel, &level.shape, level.arguments())?;
         }
         self.complete_right_side(rows, self.small.from)?;
         self.small.cycle(&self.stream, true)?;
@@ -476,6 +491,27 @@ impl Preconditioner for GpuCycles {
     }
 }
 
+/// Makes the next level's right side from that of a level: `kernel` is [`BEGIN`] for the finest one, whose field is zero but in
+/// the first and last rows, [`RESTRICT_RIGHT_SIDE`] for others.
+fn restrict_right_side(
+    stream: &Stream,
+    kernel: &Function,
+    shape: &Shape,
+    arguments: LevelPass,
+) -> Result<(), GpuError> {
+    let own = shape.own();
+    // Where leaves begin.
+    let begin = own.start - (own.start + arguments.first as isize) % LEAF_ROWS as isize;
+    let columns = shape.x.len.div_ceil(2 * LEVEL_THREADS);
+    let bands = ((own.end - begin) as usize).div_ceil(RESTRICTED_ROWS);
+    let launch = Launch::new(kernel)
+        .grid((columns as u32, bands as u32))
+        .block(LEVEL_THREADS as u32);
+    // SAFETY: the parameter is a `level_pass` of the kernel's type whose arrays have its extent, and the next level's right side
+    // that of its own; blocks cover the columns and the own rows.
+    Ok(unsafe { launch.launch(stream, (ByValue(arguments),)) }?)
+}
+
 /// The longest stretch of `rows` of which all numbers that `identities` gives are the same.
 fn longest_run<I: PartialEq>(rows: Range<isize>, identities: impl Fn(isize) -> I) -> [i32; 2] {
     if rows.is_empty() {
@@ -559,12 +595,22 @@ fn coarse_levels(
             }
             _ => None,
         };
-        let [calm_start, calm_end] = match &from.transfer {
+        let [mut calm_start, mut calm_end] = match &from.transfer {
             Some(transfer) => longest_run(stored.inside(), |y| {
                 (parts.identity(y), transfer.identity(y / 2))
             }),
             None => [0; 2],
         };
+        let (mut same_couplings, mut same_columns, mut same_rows) = ([0.0; 4], [0; 2], [0; 2]);
+        if let Some(same) = from.operator.same() {
+            let of = same.couplings;
+            same_couplings = [of.across, of.corner, of.along, of.inverse];
+            let ends = |range: &Range<usize>| [range.start as i32, range.end as i32];
+            (same_columns, same_rows) = (ends(&same.columns), ends(&same.rows));
+            // So that calm rows have points that are alike, but for some columns.
+            calm_start = calm_start.max(same_rows[0]);
+            calm_end = calm_end.min(same_rows[1]);
+        }
         let right_side = DeviceField::new(stream, shape.x.len, &stored)?;
         let axis_end = |wraps| if wraps { END_WRAP } else { END_OPEN };
         let [across, down] = [shape.x.wraps, shape.y.wraps].map(axis_end);
@@ -583,6 +629,9 @@ fn coarse_levels(
             ends: [across, across, down, down],
             calm_start,
             calm_end,
+            same_couplings,
+            same_columns,
+            same_rows,
             ..extent(shape, next)
         };
         let passes = fitting(passes, shape);

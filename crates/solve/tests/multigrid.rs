@@ -552,6 +552,21 @@ fn the_bits_do_not_depend_on_the_pes() {
         assert_eq!(alone.history, shared.history, "{pes} PEs");
         assert_eq!(alone.field, shared.field, "{pes} PEs");
     }
+    // Levels so large that they know which of their points are alike, which ring or not.
+    for y in [0, 2] {
+        let problem = Problem2d {
+            source: rough_source::<f64>(),
+            top: sides[y](1600),
+            bottom: sides[y](1600),
+            ..Problem2d::laplace(1600, 1503)
+        };
+        let alone = solve(&problem, 1e-3, 1);
+        for pes in [2, 5] {
+            let shared = solve(&problem, 1e-3, pes);
+            assert_eq!(alone.history, shared.history, "{pes} PEs, large, {y}");
+            assert_eq!(alone.field, shared.field, "{pes} PEs, large, {y}");
+        }
+    }
     // Fewer rows than PEs on all levels.
     let small = Problem2d {
         source: rough_source::<f32>(),

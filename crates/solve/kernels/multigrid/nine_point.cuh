@@ -35,8 +35,8 @@ struct nine_point {
     }
 
     __device__ float right_side(int y) const { return read(g.right_side + (y * g.pitch + x)); }
-    __device__ float inverse(int y) const {
-        if (is_same(y)) return g.same_couplings[3];
+    __device__ float inverse(int y) const { return is_same(y) ? g.same_couplings[3] : stored_inverse(y); }
+    __device__ float stored_inverse(int y) const {
         return read(row_table<float, 1>{g.inverse_index, g.inverse_rows, g.nx}.part(y, 0) + x + 1);
     }
 
@@ -70,7 +70,9 @@ struct nine_point {
 
     // b − Au at row y.
     __device__ float residual(const neighbours<float>& u, int y, float b) const {
-        if (is_same(y)) return same_residual(g, u, b);
+        return is_same(y) ? same_residual(g, u, b) : stored_residual(u, y, b);
+    }
+    __device__ float stored_residual(const neighbours<float>& u, int y, float b) const {
         couplings at;
         at.load(g, y, x);
         return at.residual(u, b);
@@ -87,7 +89,7 @@ struct nine_point {
     }
 
     __device__ float corrected(float before, float correction, int y) const {
-        return inverse(y) != 0.f ? before + correction : 0.f;
+        return stored_inverse(y) != 0.f ? before + correction : 0.f;
     }
 
     // Where points are alike, far from the sides.

@@ -72,13 +72,13 @@ template <class Threads> struct small_level {
         float* to = other(field);
         fill(to, [&](int x, int y) {
             const nine_point point(g, x, true);
-            const float found = point.residual(around(field, x, y), y, right_side[y * pitch + x]);
-            return field[y * pitch + x] + (float(omega) * point.inverse(y)) * found;
+            const float found = point.stored_residual(around(field, x, y), y, right_side[y * pitch + x]);
+            return field[y * pitch + x] + (float(omega) * point.stored_inverse(y)) * found;
         });
         return to;
     }
     __device__ float from_zero(int x, int y, double omega, float b) const {
-        return (float(omega) * nine_point(g, x, true).inverse(y)) * b;
+        return (float(omega) * nine_point(g, x, true).stored_inverse(y)) * b;
     }
     __device__ void relax_from_zero(float* to, double omega) const {
         fill(to, [&](int x, int y) { return from_zero(x, y, omega, right_side[y * pitch + x]); });
@@ -117,7 +117,7 @@ template <class Threads> struct small_level {
     }
     __device__ void residual(float* to, const float* field) const {
         fill(to, [&](int x, int y) {
-            return nine_point(g, x, true).residual(around(field, x, y), y, right_side[y * pitch + x]);
+            return nine_point(g, x, true).stored_residual(around(field, x, y), y, right_side[y * pitch + x]);
         });
     }
     // Solves the coarsest level with its `factor`: L Lᵀ u = b, the terms of each sum in the order of `dense.rs`. A warp, of

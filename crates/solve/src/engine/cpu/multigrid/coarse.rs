@@ -22,6 +22,9 @@ use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
 use crate::pes::error::PeError;
 
+/// Levels of so many points at most are small: looking couplings up costs little there, and more where each level is waited for
+/// than to ask which points are alike.
+pub(crate) const SMALL_POINTS: usize = 1 << 19;
 /// From which column and row on a level below a finest one without a mask and couplings has all points alike, and how many there
 /// are behind them: sides, where points may lie unevenly, are felt two points away.
 pub(super) const SAME_FROM: usize = 2;
@@ -166,6 +169,9 @@ impl<T: Real> Operator<T> {
 
     /// Of a level below a finest one whose points differ by the sides alone.
     fn find_same(&self) -> Option<Same<T>> {
+        if self.shape.x.len * self.shape.y.len <= SMALL_POINTS {
+            return None;
+        }
         let inside = |len: usize| SAME_FROM..len.saturating_sub(SAME_TO);
         let [columns, rows] = [self.shape.x, self.shape.y].map(|axis| inside(axis.len));
         let own = self.shape.own();

@@ -10,8 +10,8 @@ use crate::compile::source::Source;
 /// The switches every compilation gets: with them, arithmetic gives the bits that IEEE 754 asks of
 /// each operation, and so the bits the CPU gives. No multiplication is contracted with an addition,
 /// subnormal numbers are kept, and division and square root round correctly. Code without such a
-/// contract calls `fmaf` or an intrinsic where it wants one. All functions are the device's: lambdas of any type can not be
-/// annotated.
+/// contract calls `fmaf` or an intrinsic where it wants one. Functions without an annotation are the
+/// device's: a generic lambda can not have one.
 const CONTRACT: [&str; 6] = [
     "--std=c++17",
     "--device-as-default-execution-space",

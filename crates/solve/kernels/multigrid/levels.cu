@@ -5,6 +5,9 @@
 
 namespace crosswarp {
 
+// The first residual where the field is +0 but at the sides.
+__device__ inline void begin(const level_pass<double>& g) { restrict_right_side(g); }
+
 // Squares of a field summed over the rows of each leaf, by columns, each value times a quarter of its diagonal where there
 // are couplings: see `Finest::add_field`. A thread a column of a leaf.
 __device__ inline void square(const level_pass<double>& g) {
@@ -76,10 +79,7 @@ __device__ inline void publish_sum(const level_pass<double>& g) {
     }
 
 KERNEL(restrict_right_side, float, cw::level_threads)
-extern "C" __global__ void __launch_bounds__(cw::level_threads)
-    level_begin(const __grid_constant__ cw::level_pass<double> g) {
-    cw::restrict_right_side(g);
-}
+KERNEL(begin, double, cw::level_threads)
 KERNEL(square, double, cw::level_threads)
 KERNEL(add_leaves, double, cw::level_threads)
 KERNEL(publish_sum, double, cw::level_threads)

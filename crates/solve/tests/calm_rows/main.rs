@@ -1,5 +1,5 @@
 //! Passes over planes make rows that are alike by a path of their own (`calm` in `pass.cuh`): what it makes is the same to
-//! the last bit as what the other path makes. On the host, so that it is known before there is a GPU.
+//! the last bit as what the other path makes. So does what restricts right sides without a pass. On the host, so that it is known before there is a GPU.
 
 use std::path::Path;
 use std::process::Command;

@@ -22,11 +22,12 @@ use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
 use crate::pes::error::PeError;
 
-/// Levels of so many points at most are small: looking couplings up costs little there, and more where each level is waited for
-/// than to ask which points are alike.
-pub(crate) const SMALL_POINTS: usize = 1 << 19;
+/// Levels of more points than this know which of them are alike. On others, of which a GPU waits for each one, to ask that costs
+/// more than to look couplings up.
+pub(crate) const ALIKE_ABOVE: usize = 1 << 19;
 /// From which column and row on a level below a finest one without a mask and couplings has all points alike, and how many there
-/// are behind them: sides, where points may lie unevenly, are felt two points away.
+/// are behind them: sides, where points may lie unevenly, are felt two points away. A PE of a level that is dealt out has more
+/// rows than these.
 pub(super) const SAME_FROM: usize = 2;
 pub(super) const SAME_TO: usize = 3;
 
@@ -169,7 +170,7 @@ impl<T: Real> Operator<T> {
 
     /// Of a level below a finest one whose points differ by the sides alone.
     fn find_same(&self) -> Option<Same<T>> {
-        if self.shape.x.len * self.shape.y.len <= SMALL_POINTS {
+        if self.shape.x.len * self.shape.y.len <= ALIKE_ABOVE {
             return None;
         }
         let inside = |len: usize| SAME_FROM..len.saturating_sub(SAME_TO);

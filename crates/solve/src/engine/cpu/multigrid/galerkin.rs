@@ -533,8 +533,13 @@ mod tests {
                             CoarseRow::SameAs(y) => rows[y as usize].clone(),
                         });
                     });
+                    // As levels store them, of which the next ones are made.
+                    for part in rows.iter_mut().flat_map(|row| &mut row.parts) {
+                        part.iter_mut()
+                            .for_each(|value| *value = f64::from(*value as f32));
+                    }
                     let last = [coarse.x.len, coarse.y.len].map(|len| len.saturating_sub(SAME_TO));
-                    let at = |part: usize, x: usize, y: usize| rows[y].parts[part][x] as f32;
+                    let at = |part: usize, x: usize, y: usize| rows[y].parts[part][x];
                     let [east, south, corner] =
                         [EAST, SOUTH, SOUTH_EAST].map(|part| at(part, SAME_FROM, SAME_FROM));
                     for y in SAME_FROM..last[1] {

@@ -135,6 +135,29 @@ fn triple<T>(row: &[T]) -> [&[T]; 3] {
     [&row[..n], &row[1..n + 1], &row[2..n + 2]]
 }
 
+/// Makes `$part` of all columns, `$len` of them from `$start` on at a time, and asks for what is brought into the cache meanwhile.
+/// The compiler knows how long a whole part is. Not a function of a closure: the compiler calls closures, and makes no vectors of
+/// them.
+macro_rules! by_parts {
+    ($ahead:expr, $n:expr, |$start:ident, $len:ident| $part:expr) => {
+        let (n, ahead) = ($n, $ahead);
+        let chunks = chunks(n);
+        let at_a_time = ahead.at_a_time(chunks);
+        for k in 0..chunks {
+            ahead.ask(k, at_a_time);
+            let $start = k * CHUNK;
+            let left = if k + 1 < chunks { CHUNK } else { n - $start };
+            if left == CHUNK {
+                let $len = CHUNK;
+                $part
+            } else {
+                let $len = left;
+                $part
+            }
+        }
+    };
+}
+
 /// `out` = what b − Au is, or with `RELAX` u + ω D⁻¹ (b − Au), for columns 0 … nx − 1.
 #[inline(always)]
 pub(super) fn nine_point<T: Real, const RELAX: bool>(
@@ -144,19 +167,9 @@ pub(super) fn nine_point<T: Real, const RELAX: bool>(
     omega: T,
     out: &mut [T],
 ) {
-    let n = out.len();
-    let chunks = chunks(n);
-    let at_a_time = around.ahead.at_a_time(chunks);
-    for k in 0..chunks {
-        around.ahead.ask(k, at_a_time);
-        let start = k * CHUNK;
-        let left = if k + 1 < chunks { CHUNK } else { n - start };
-        if left == CHUNK {
-            nine_point_part::<T, RELAX>(operator, around, right_side, omega, out, start, CHUNK);
-        } else {
-            nine_point_part::<T, RELAX>(operator, around, right_side, omega, out, start, left);
-        }
-    }
+    by_parts!(around.ahead, out.len(), |start, n| {
+        nine_point_part::<T, RELAX>(operator, around, right_side, omega, out, start, n);
+    });
 }
 
 /// `n` columns from `start` on.
@@ -248,19 +261,9 @@ pub(super) fn same_nine_point<T: Real, const RELAX: bool>(
     omega: T,
     out: &mut [T],
 ) {
-    let n = out.len();
-    let chunks = chunks(n);
-    let at_a_time = around.ahead.at_a_time(chunks);
-    for k in 0..chunks {
-        around.ahead.ask(k, at_a_time);
-        let start = k * CHUNK;
-        let left = if k + 1 < chunks { CHUNK } else { n - start };
-        if left == CHUNK {
-            same_part::<T, RELAX>(couplings, around, right_side, omega, out, start, CHUNK);
-        } else {
-            same_part::<T, RELAX>(couplings, around, right_side, omega, out, start, left);
-        }
-    }
+    by_parts!(around.ahead, out.len(), |start, n| {
+        same_part::<T, RELAX>(couplings, around, right_side, omega, out, start, n);
+    });
 }
 
 /// `n` columns from `start` on.
@@ -446,35 +449,9 @@ fn five_point_of(
     fixed: Option<&[u8]>,
     mut wanted: impl Wanted,
 ) {
-    let n = around.here.len() - 2;
-    let chunks = chunks(n);
-    let at_a_time = around.ahead.at_a_time(chunks);
-    for k in 0..chunks {
-        around.ahead.ask(k, at_a_time);
-        let start = k * CHUNK;
-        let left = if k + 1 < chunks { CHUNK } else { n - start };
-        if left == CHUNK {
-            five_point_part(
-                equation,
-                around,
-                right_side,
-                fixed,
-                &mut wanted,
-                start,
-                CHUNK,
-            );
-        } else {
-            five_point_part(
-                equation,
-                around,
-                right_side,
-                fixed,
-                &mut wanted,
-                start,
-                left,
-            );
-        }
-    }
+    by_parts!(around.ahead, around.here.len() - 2, |start, n| {
+        five_point_part(equation, around, right_side, fixed, &mut wanted, start, n);
+    });
 }
 
 /// `n` columns from `start` on.

@@ -4,7 +4,7 @@
 use crosswarp_cuda::{Buffer, ByValue, Function, Launch, Stream, grid_state_bytes};
 
 use super::Coarse;
-use crate::engine::cpu::multigrid::coarse;
+use crate::engine::cpu::multigrid::coarse::ALIKE_ABOVE;
 use crate::engine::cpu::multigrid::smoothing::Smoothing;
 use crate::engine::cuda::kernels;
 use crate::gpu::Gpu;
@@ -17,8 +17,10 @@ use crate::gpu::level_arguments::{
 /// The kernel.
 pub(super) const KERNEL: &str = "level_cycle_small";
 
-/// Most points of a level of all blocks: larger ones are faster in passes. The kernel does not know points that are alike.
-const GRID_POINTS: usize = coarse::SMALL_POINTS;
+/// Most points of a level of all blocks: larger ones are faster in passes.
+const GRID_POINTS: usize = 1 << 19;
+// The kernel looks all couplings up.
+const _: () = assert!(GRID_POINTS <= ALIKE_ABOVE);
 
 /// The levels that one launch has.
 pub(super) struct Small {

@@ -197,12 +197,11 @@ impl<'p, L: Levels> Plane<'p, L> {
         let layout = Layout::of(problem, pe, fewest_cells(gpu));
         let reduction = Reduction::new(pe, norms::words::<f64>(4))?;
         let fixed = mask(problem, &layout).map_err(SolveError::Memory);
-        let mut finest = Finest {
-            shape: layout.shape.clone(),
-            ends: layout.ends,
-            fixed: all_ready_by(&reduction, fixed)?,
-            coefficients: None,
-        };
+        let mut finest = Finest::new(
+            layout.shape.clone(),
+            layout.ends,
+            all_ready_by(&reduction, fixed)?,
+        );
         let (mut operator, mut tied) = (None, false);
         if problem.is_general() {
             let sizes = sizes(problem, &layout);

@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 
+use super::blocks::{BLOCK, Blocks, RowBlocks, in_blocks, ranges};
 use super::galerkin::{CoarseRow, Transfer};
 use super::operator_rows::{
     EAST, EXCESS, OperatorRow, OperatorRows, PARTS, SOUTH, SOUTH_EAST, SOUTH_WEST,
 };
 use super::row_table::RowTable;
 use super::rows::{
-    Ahead, Around, NinePoint, SameCouplings, from_zero, nine_point, nine_point_part,
+    Ahead, Around, NinePoint, SameCouplings, ask_for, from_zero, nine_point, nine_point_part,
     same_nine_point,
 };
 use super::shape::{HALO, Shape};
@@ -39,6 +40,8 @@ pub(crate) struct Operator<T> {
     inverse: RowTable<T>,
     /// Where all of that is the same.
     same: Option<Same<T>>,
+    /// Where there are points that have equations.
+    pub(super) blocks: Blocks,
     /// A row as it is stored.
     packed: Vec<T>,
 }
@@ -73,6 +76,7 @@ impl<T: Real> Coarse<T> {
                 parts: RowTable::new(shape.stored(), shape.x.len, PARTS),
                 inverse: RowTable::new(shape.stored(), shape.x.len, 1),
                 same: None,
+                blocks: Blocks::all(shape.x.len),
                 packed: Vec::new(),
             },
             u: field()?,
@@ -98,8 +102,10 @@ impl<T: Real> Operator<T> {
             } else {
                 [0.0; 2]
             };
-            let columns = ends[..1].iter().chain(part).chain(&ends[1..]);
-            self.packed.extend(columns.map(|&value| T::from_f64(value)));
+            self.packed.push(T::from_f64(ends[0]));
+            self.packed
+                .extend(part.iter().map(|&value| T::from_f64(value)));
+            self.packed.push(T::from_f64(ends[1]));
         }
         self.parts.set(y, &self.packed);
     }
@@ -132,12 +138,12 @@ impl<T: Real> Operator<T> {
 
     /// Completes the operator after all own rows, or with `gather` the cut's, have been set. Collective.
     ///
-    /// `plain`: whether the points of the finest level differ by the sides alone.
+    /// `plain`: whether the points of the finest level differ by the sides alone; `masked`: whether some are fixed.
     pub fn complete(
         &mut self,
         rows: &mut LevelRows<'_>,
         gather: bool,
-        plain: bool,
+        [plain, masked]: [bool; 2],
     ) -> Result<(), PeError> {
         if gather {
             rows.gather(&self.shape, &mut self.parts)?;
@@ -165,7 +171,22 @@ impl<T: Real> Operator<T> {
         if plain {
             self.same = self.find_same();
         }
+        if masked {
+            self.blocks = self.find_blocks();
+        }
         Ok(())
+    }
+
+    fn find_blocks(&self) -> Blocks {
+        let rows = self.shape.rows(HALO);
+        Blocks::around(rows, self.shape.x, |y, columns| {
+            let columns = columns.start + 1..columns.end + 1;
+            let any = |row: &[T]| {
+                let any = |all: bool, value: &T| all | (*value != T::ZERO);
+                row[columns.clone()].iter().fold(false, any)
+            };
+            any(self.inverse.whole(y)) || (0..PARTS).any(|part| any(self.parts.part(y, part)))
+        })
     }
 
     /// Of a level below a finest one whose points differ by the sides alone.
@@ -232,13 +253,14 @@ impl<T: Real> Operator<T> {
     #[inline(always)]
     pub fn add(&self, y: isize, correction: &[T], row: &mut [T]) {
         let n = self.shape.x.len;
-        let (correction, inverse) = (&correction[..n], &self.inverse.whole(y)[1..=n]);
-        for (x, value) in row[1..=n].iter_mut().enumerate() {
-            *value = if inverse[x] != T::ZERO {
-                *value + correction[x]
-            } else {
-                T::ZERO
-            };
+        let (inverse, out) = (self.inverse.whole(y), &mut row[1..=n]);
+        match self.blocks.of(y) {
+            None => add_part(inverse, correction, out, 0, n),
+            Some(blocks) => {
+                in_blocks!(blocks, |start, n| {
+                    add_part(inverse, correction, out, start, n);
+                });
+            }
         }
         wrap_ends(&self.shape, row);
     }
@@ -249,6 +271,20 @@ impl<T: Real> Operator<T> {
             operator: self,
             right_side,
         }
+    }
+}
+
+/// `n` columns of [`Operator::add`] from `start` on.
+#[inline(always)]
+fn add_part<T: Real>(inverse: &[T], correction: &[T], out: &mut [T], start: usize, n: usize) {
+    let inverse = &inverse[start + 1..start + 1 + n];
+    let (correction, out) = (&correction[start..start + n], &mut out[start..start + n]);
+    for ((value, &correction), &inverse) in out.iter_mut().zip(correction).zip(inverse) {
+        *value = if inverse != T::ZERO {
+            *value + correction
+        } else {
+            T::ZERO
+        };
     }
 }
 
@@ -294,10 +330,17 @@ impl<T: Real> OperatorRows for Operator<T> {
 
     fn row(&self, y: isize, out: &mut OperatorRow) {
         for (part, out) in out.parts.iter_mut().enumerate() {
-            for (out, &value) in out.iter_mut().zip(&self.parts.part(y, part)[1..]) {
-                *out = value.to_f64();
+            let from = &self.parts.part(y, part)[1..];
+            for columns in ranges(self.blocks.of(y), self.shape.x.len) {
+                for (out, &value) in out[columns.clone()].iter_mut().zip(&from[columns]) {
+                    *out = value.to_f64();
+                }
             }
         }
+    }
+
+    fn blocks(&self, y: isize) -> Option<RowBlocks<'_>> {
+        self.blocks.of(y)
     }
 
     fn identity(&self, y: isize) -> u64 {
@@ -332,7 +375,10 @@ impl<T: Real> WithRightSide<'_, T> {
         let inner = 1..out.len() - 1;
         let out_row = &mut out[inner];
         match self.operator.same_in(y) {
-            None => nine_point::<T, RELAX>(&operator, around, right_side, omega, out_row),
+            None => {
+                let blocks = self.operator.blocks.of(y);
+                nine_point::<T, RELAX>(&operator, around, right_side, omega, out_row, blocks);
+            }
             Some(same) => {
                 same_nine_point::<T, RELAX>(same.couplings, around, right_side, omega, out_row);
                 let n = out_row.len();
@@ -372,18 +418,46 @@ impl<T: Real> Relaxation<T> for WithRightSide<'_, T> {
 
     #[inline(always)]
     fn relax_from_zero(&self, y: isize, omega: T, out: &mut [T]) {
-        let inner = 1..out.len() - 1;
-        let inverse = &self.operator.inverse.whole(y)[inner.clone()];
-        from_zero(inverse, self.right_side.row(y), omega, &mut out[inner]);
+        let (inverse, right_side) = (self.operator.inverse.whole(y), self.right_side.row(y));
+        let out_row = &mut out[1..=right_side.len()];
+        from_zero(
+            inverse,
+            right_side,
+            omega,
+            out_row,
+            self.operator.blocks.of(y),
+        );
         wrap_ends(&self.operator.shape, out);
     }
 
     #[inline(always)]
     fn residual(&self, y: isize, around: Around<'_, T>, out: &mut [T]) {
+        if self.operator.blocks.of(y).is_some() {
+            out.fill(T::ZERO);
+        }
         self.apply::<false>(y, around, T::ZERO, out);
     }
 
+    #[inline(always)]
+    fn copy(&self, y: isize, from: &[T], out: &mut [T]) {
+        self.operator.blocks.copy(y, from, out);
+    }
+
     fn ahead(&self, y: isize, u: Option<&[T]>) -> Ahead {
-        Ahead::of([u, Some(self.right_side.row(y))], None)
+        let right_side = self.right_side.row(y);
+        if let Some(blocks) = self.operator.blocks.ahead(y) {
+            for row in [u, Some(right_side)].into_iter().flatten() {
+                ask_for(row, blocks, 1);
+            }
+            for table in self.operator.tables() {
+                for part in 0..table.parts() {
+                    ask_for(&table.part(y, part)[1..], blocks, 1);
+                }
+            }
+        }
+        if self.operator.blocks.of(y).is_some() {
+            return Ahead::default();
+        }
+        Ahead::of([u, Some(right_side)], None)
     }
 }

@@ -158,6 +158,7 @@ impl<T: Real> Hierarchy<T> {
             Prolongation {
                 fine: shape,
                 transfer,
+                blocks: &finest.blocks,
                 coarse: &level.u,
                 correction: &mut self.spare.correction,
             },
@@ -167,6 +168,7 @@ impl<T: Real> Hierarchy<T> {
             fine: shape,
             transfer,
             computed: computed_rows(shape, &level.operator.shape),
+            blocks: &level.operator.blocks,
             residuals: &mut self.spare.residuals,
             right_side: &mut level.right_side,
         };
@@ -232,6 +234,7 @@ impl<T: Real> Hierarchy<T> {
                         fine: shape,
                         transfer,
                         computed: computed_rows(shape, &next.operator.shape),
+                        blocks: &next.operator.blocks,
                         residuals: &mut self.spare.residuals,
                         right_side: &mut next.right_side,
                     },
@@ -289,6 +292,7 @@ impl<T: Real> Hierarchy<T> {
                 fine: shape,
                 transfer,
                 computed: computed_rows(shape, &next.operator.shape),
+                blocks: &next.operator.blocks,
                 residuals: &mut self.spare.residuals,
                 right_side: &mut next.right_side,
             });
@@ -316,6 +320,7 @@ impl<T: Real> Hierarchy<T> {
                 prolongation: Prolongation {
                     fine: shape,
                     transfer,
+                    blocks: &level.operator.blocks,
                     coarse: &next.u,
                     correction: &mut self.spare.correction,
                 },
@@ -347,6 +352,7 @@ impl<T: Real> Hierarchy<T> {
                 prolongation: Prolongation {
                     fine: shape,
                     transfer,
+                    blocks: &level.operator.blocks,
                     coarse: &next.u,
                     correction: &mut self.spare.correction,
                 },

@@ -5,13 +5,15 @@
 //! hierarchy such a cell's equation counts half (in a corner a quarter), which makes the operator symmetric.
 
 use std::io;
+use std::ops::Range;
 
+use super::blocks::{BLOCK, Blocks, RowBlocks, in_blocks, ranges};
 use super::coefficients::Coefficients;
 use super::operator_rows::{EAST, EXCESS, OperatorRow, OperatorRows, SOUTH};
 use super::rows::{
-    Ahead, Around, Relaxed, Residual, Wanted, five_point, five_varying_points, hold,
+    Ahead, Around, Relaxed, Residual, Wanted, ask_for, five_point, five_varying_points, hold,
 };
-use super::shape::Shape;
+use super::shape::{HALO, Shape};
 use super::sums::LeafSums;
 use super::wavefront::Relaxation;
 use crate::element::Real;
@@ -39,11 +41,37 @@ pub(crate) struct Finest {
     pub fixed: Option<Field<u8>>,
     /// The couplings, where they are not all 1. Equations are symmetric then as they are.
     pub coefficients: Option<Coefficients>,
+    /// Where there are cells that do not keep their value.
+    pub(super) blocks: Blocks,
 }
 
 impl Finest {
+    /// With couplings of 1.
+    pub fn new(shape: Shape, ends: [[End; 2]; 2], fixed: Option<Field<u8>>) -> Finest {
+        let mut finest = Finest {
+            blocks: Blocks::all(shape.x.len),
+            shape,
+            ends,
+            fixed,
+            coefficients: None,
+        };
+        if finest.fixed.is_some() {
+            finest.blocks = finest.free_blocks();
+        }
+        finest
+    }
+
+    fn free_blocks(&self) -> Blocks {
+        let free = self.columns();
+        Blocks::around(self.shape.rows(HALO), self.shape.x, |y, columns| {
+            let columns = columns.start.max(free.start)..columns.end.min(free.end);
+            let free = |mask: &[u8]| !columns.is_empty() && mask[columns].contains(&0);
+            !self.row_is_fixed(y) && self.mask(y).is_none_or(free)
+        })
+    }
+
     /// The columns that are not on a fixed side.
-    fn columns(&self) -> std::ops::Range<usize> {
+    fn columns(&self) -> Range<usize> {
         let [left, right] = self.ends[0];
         let n = self.shape.x.len;
         usize::from(left == End::Fixed)..n - usize::from(right == End::Fixed)
@@ -95,23 +123,45 @@ impl Finest {
             let n = self.shape.x.len;
             let ends = [row[1], row[n]];
             let (correction, out) = (&correction[..n], &mut row[1..=n]);
-            match self.mask(y) {
-                None => {
-                    for (value, &correction) in out.iter_mut().zip(correction) {
-                        *value += correction.to_f64() * scale;
-                    }
-                }
-                Some(fixed) => {
-                    for ((value, &correction), &fixed) in out.iter_mut().zip(correction).zip(fixed)
-                    {
-                        let new = *value + correction.to_f64() * scale;
-                        *value = hold(fixed, *value, new);
-                    }
+            match self.blocks.of(y) {
+                None => self.add_part(y, correction, scale, out, 0, n),
+                Some(blocks) => {
+                    in_blocks!(blocks, |start, n| {
+                        self.add_part(y, correction, scale, out, start, n);
+                    });
                 }
             }
             self.keep_sides(ends, row);
         }
         self.beyond(row);
+    }
+
+    /// `n` columns from `start` on.
+    #[inline(always)]
+    fn add_part<T: Real>(
+        &self,
+        y: isize,
+        correction: &[T],
+        scale: f64,
+        out: &mut [f64],
+        start: usize,
+        n: usize,
+    ) {
+        let (correction, out) = (&correction[start..start + n], &mut out[start..start + n]);
+        match self.mask(y) {
+            None => {
+                for (value, &correction) in out.iter_mut().zip(correction) {
+                    *value += correction.to_f64() * scale;
+                }
+            }
+            Some(fixed) => {
+                let fixed = &fixed[start..start + n];
+                for ((value, &correction), &fixed) in out.iter_mut().zip(correction).zip(fixed) {
+                    let new = *value + correction.to_f64() * scale;
+                    *value = hold(fixed, *value, new);
+                }
+            }
+        }
     }
 
     /// Gives fixed sides the values `ends`: rows are computed whole, from the column on where vectors begin.
@@ -224,13 +274,13 @@ impl Finest {
     }
 
     /// Own cells that have an equation.
-    pub fn free(&self, rows: std::ops::Range<isize>) -> u64 {
+    pub fn free(&self, rows: Range<isize>) -> u64 {
         rows.filter(|&y| !self.row_is_fixed(y))
             .map(|y| match self.mask(y) {
                 None => self.columns().len() as u64,
-                mask => {
-                    let free = |&x: &usize| !self.is_fixed(mask, x);
-                    self.columns().filter(free).count() as u64
+                Some(mask) => {
+                    let free = mask[self.columns()].iter().filter(|&&fixed| fixed == 0);
+                    free.count() as u64
                 }
             })
             .sum()
@@ -335,22 +385,32 @@ pub(crate) struct WithRightSide<'a> {
 }
 
 impl WithRightSide<'_> {
-    /// Computes row `y`, which is not a fixed side.
+    /// Computes the blocks of row `y`, which is not a fixed side.
     #[inline(always)]
     fn apply(&self, y: isize, around: Around<'_, f64>, omega: f64, wanted: impl Wanted) {
         let finest = self.finest;
         let (right_side, mask) = (self.right_side.map(|field| field.row(y)), finest.mask(y));
+        let blocks = finest.blocks.of(y);
         match &finest.coefficients {
-            None => five_point(around, right_side, mask, finest.inverse() * omega, wanted),
-            Some(of) => five_varying_points(of.row(y), around, right_side, mask, omega, wanted),
+            None => {
+                let step = finest.inverse() * omega;
+                five_point(around, right_side, mask, step, wanted, blocks);
+            }
+            Some(of) => {
+                five_varying_points(of.row(y), around, right_side, mask, omega, wanted, blocks);
+            }
         }
     }
 
-    /// Completes a relaxed row.
+    /// Completes the relaxed row `y`.
     #[inline(always)]
-    fn complete(&self, here: &[f64], out: &mut [f64]) {
+    fn complete(&self, y: isize, here: &[f64], out: &mut [f64]) {
         let n = self.finest.shape.x.len;
-        self.finest.keep_sides([here[1], here[n]], out);
+        // What is in no block is not known here.
+        let blocks = self.finest.blocks.of(y);
+        let has = blocks.map_or([true; 2], RowBlocks::has_ends);
+        let ends = [(has[0], 1), (has[1], n)].map(|(has, x)| if has { here[x] } else { out[x] });
+        self.finest.keep_sides(ends, out);
         self.finest.beyond(out);
     }
 
@@ -374,11 +434,11 @@ impl Relaxation<f64> for WithRightSide<'_> {
     fn relax(&self, y: isize, around: Around<'_, f64>, omega: f64, out: &mut [f64]) {
         let here = around.here;
         if self.finest.row_is_fixed(y) {
-            out.copy_from_slice(here);
+            self.copy(y, here, out);
             return;
         }
         self.apply(y, around, omega, Relaxed(inner(out)));
-        self.complete(here, out);
+        self.complete(y, here, out);
     }
 
     #[inline(always)]
@@ -403,16 +463,35 @@ impl Relaxation<f64> for WithRightSide<'_> {
 
     #[inline(always)]
     fn residual(&self, y: isize, around: Around<'_, f64>, out: &mut [f64]) {
-        if self.finest.row_is_fixed(y) {
+        let fixed = self.finest.row_is_fixed(y);
+        if fixed || self.finest.blocks.of(y).is_some() {
             out.fill(0.0);
+        }
+        if fixed {
             return;
         }
         self.apply(y, around, 0.0, Residual(inner(out)));
         self.complete_residual(out);
     }
 
+    #[inline(always)]
+    fn copy(&self, y: isize, from: &[f64], out: &mut [f64]) {
+        self.finest.blocks.copy(y, from, out);
+    }
+
     fn ahead(&self, y: isize, u: Option<&[f64]>) -> Ahead {
         let right_side = self.right_side.map(|right_side| right_side.row(y));
+        if let Some(blocks) = self.finest.blocks.ahead(y) {
+            for row in [u, right_side].into_iter().flatten() {
+                ask_for(row, blocks, 1);
+            }
+            if let Some(mask) = self.finest.mask(y) {
+                ask_for(mask, blocks, 1);
+            }
+        }
+        if self.finest.blocks.of(y).is_some() {
+            return Ahead::default();
+        }
         Ahead::of([u, right_side], self.finest.mask(y))
     }
 }
@@ -436,7 +515,7 @@ impl OperatorRows for Finest {
         };
         let (edge, last) = (self.part(1, y), nx - 1);
         let rows = self.coefficients.as_ref().map(|of| of.row(y));
-        for x in 0..nx {
+        for x in ranges(self.blocks.of(y), nx).flatten() {
             if self.is_fixed(mask, x) {
                 continue;
             }
@@ -482,6 +561,11 @@ impl OperatorRows for Finest {
             out.parts[EXCESS][x] = excess;
         }
     }
+
+    fn blocks(&self, y: isize) -> Option<RowBlocks<'_>> {
+        self.blocks.of(y)
+    }
+
     fn identity(&self, y: isize) -> u64 {
         let inside = y.rem_euclid(self.shape.y.len as isize);
         if self.fixed.is_some() {

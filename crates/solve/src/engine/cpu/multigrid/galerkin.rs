@@ -345,6 +345,7 @@ impl Stencil<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::blocks::RowBlocks;
     use super::super::finest::{End, Finest};
     use super::*;
     use crate::engine::cpu::multigrid::shape::Axis;
@@ -364,6 +365,10 @@ mod tests {
             let from = &self.rows[y.rem_euclid(self.shape.y.len as isize) as usize];
             out.clone_from(from);
         }
+        fn blocks(&self, _: isize) -> Option<RowBlocks<'_>> {
+            None
+        }
+
         fn identity(&self, y: isize) -> u64 {
             y.rem_euclid(self.shape.y.len as isize) as u64
         }
@@ -517,12 +522,7 @@ mod tests {
                     wraps: ends[0] == End::Wrap,
                 };
                 let shape = Shape::finest(axis(nx, ends[0]), axis(ny, ends[1]), vec![0, ny], 0, 0);
-                let finest = Finest {
-                    shape,
-                    ends,
-                    fixed: None,
-                    coefficients: None,
-                };
+                let finest = Finest::new(shape, ends, None);
                 let mut fine = stored(&finest);
                 while fine.shape.x.len.min(fine.shape.y.len) > 8 {
                     let coarse = fine.shape.coarser();
@@ -600,12 +600,7 @@ mod tests {
                         let from = y.rem_euclid(ny as isize) as usize * nx;
                         fixed.row_mut(y).copy_from_slice(&row[from..from + nx]);
                     }
-                    let finest = Finest {
-                        shape,
-                        ends,
-                        fixed: Some(fixed),
-                        coefficients: None,
-                    };
+                    let finest = Finest::new(shape, ends, Some(fixed));
                     check(&check(&stored(&finest)));
                 }
             }

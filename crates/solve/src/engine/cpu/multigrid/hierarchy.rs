@@ -81,7 +81,8 @@ impl<T: Real> Hierarchy<T> {
         let (top, mut levels, spare) = all_ready_by(reduction, room().map_err(SetUpError::from))?;
         let mut transfer = None;
         let (finest, isa) = (&top.equations, top.isa);
-        let plain = finest.fixed.is_none() && finest.coefficients.is_none();
+        let masked = finest.fixed.is_some();
+        let plain = !masked && finest.coefficients.is_none();
         for (at, shape) in shapes.iter().enumerate() {
             let (before, rest) = levels.split_at_mut(at);
             let (from, level) = (before.last_mut(), &mut rest[0]);
@@ -96,7 +97,7 @@ impl<T: Real> Hierarchy<T> {
             }
             level
                 .operator
-                .complete(rows, spread && !shape.spread, plain)?;
+                .complete(rows, spread && !shape.spread, [plain, masked])?;
         }
         let last = levels.last().expect("there is a coarse level");
         let dense = Dense::new(&last.operator, singular);

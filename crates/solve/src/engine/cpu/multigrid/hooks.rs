@@ -2,11 +2,14 @@
 
 use std::ops::Range;
 
+use super::blocks::{BLOCK, Blocks, RowBlocks, in_blocks};
 use super::coarse::Operator;
 use super::finest::Finest;
 use super::galerkin::Transfer;
 use super::interpolation::{AMID, BELOW, RIGHT};
-use super::rows::{Ahead, Around, Weights, prolong_between, prolong_on, restrict, restrict_halves};
+use super::rows::{
+    Ahead, Around, Weights, ask_for, prolong_between, prolong_on, restrict, restrict_halves,
+};
 use super::shape::Shape;
 use super::sums::LeafSums;
 use super::wavefront::Hooks;
@@ -36,12 +39,24 @@ fn weights<T: Real>(transfer: &Transfer<T>, j: isize) -> Weights<'_, T> {
     }
 }
 
+/// Asks for row `j`, if there is one, in `blocks` of a row that has `per` columns for each of it.
+#[inline(always)]
+fn ask_for_weights<T: Real>(transfer: &Transfer<T>, j: isize, blocks: RowBlocks<'_>, per: usize) {
+    if transfer.rows().contains(&j) {
+        for part in 0..transfer.parts() {
+            ask_for(&transfer.part(j, part)[1..], blocks, per);
+        }
+    }
+}
+
 /// Restricts residuals as they come.
 pub(super) struct Restriction<'a, T> {
     pub fine: &'a Shape,
     pub transfer: &'a Transfer<T>,
-    /// The coarse rows that are wanted.
+    /// The coarse rows that are wanted,
     pub computed: Range<isize>,
+    /// and their columns.
+    pub blocks: &'a Blocks,
     pub residuals: &'a mut Field<T>,
     pub right_side: &'a mut Field<T>,
 }
@@ -59,7 +74,11 @@ impl<T: Real> Restriction<'_, T> {
         if let Some(j) = self.completed_by(y) {
             let (above, here) = (weights(self.transfer, j - 1), weights(self.transfer, j));
             let around = around(self.fine, self.residuals, j);
-            restrict(&above, &here, around, self.right_side.row_mut(j));
+            let out = self.right_side.row_mut(j);
+            if let Some(blocks) = self.blocks.ahead(j) {
+                ask_for_weights(self.transfer, j + 1, blocks, 1);
+            }
+            restrict(&above, &here, around, out, self.blocks.of(j));
         }
     }
 
@@ -109,22 +128,29 @@ fn around<'a, T: Real>(fine: &Shape, residuals: &'a Field<T>, j: isize) -> Aroun
 pub(super) struct Prolongation<'a, T> {
     pub fine: &'a Shape,
     pub transfer: &'a Transfer<T>,
+    /// The columns that are wanted, of the fine rows.
+    pub blocks: &'a Blocks,
     pub coarse: &'a Field<T>,
     pub correction: &'a mut Field<T>,
 }
 
 impl<T: Real> Prolongation<'_, T> {
-    /// The correction of fine row `y`.
+    /// The correction of fine row `y`, in its blocks.
     #[inline(always)]
     pub fn row(&mut self, y: isize) -> &[T] {
         let out = &mut self.correction.row_mut(0)[..self.fine.x.len];
         let (j, between) = self.fine.y.coarse_of(y);
         let weights = weights(self.transfer, j);
         let here = self.coarse.with_padding(j, 1);
+        let blocks = self.blocks.of(y);
+        if !between && let Some(blocks) = self.blocks.ahead(y) {
+            ask_for_weights(self.transfer, j + 1, blocks, 2);
+        }
         if between {
-            prolong_between(&weights, here, self.coarse.with_padding(j + 1, 1), out);
+            let rows = [here, self.coarse.with_padding(j + 1, 1)];
+            prolong_between(&weights, rows, out, blocks);
         } else {
-            prolong_on(&weights, here, out);
+            prolong_on(&weights, here, out, blocks);
         }
         out
     }
@@ -152,16 +178,41 @@ impl<T: Real, const RESTRICT: bool> Hooks<f64> for OnFinest<'_, T, RESTRICT> {
     }
     #[inline(always)]
     fn residual(&mut self, y: isize, residual: &mut [f64], _: &[f64]) {
+        let blocks = self.finest.blocks.of(y);
         if let Some(sum) = &mut self.sum {
             let nx = residual.len() - 2;
             let residual = &residual[1..=nx];
-            sum.add_row(y, nx, |x| residual[x] * residual[x]);
+            let square = |x: usize| residual[x] * residual[x];
+            match blocks {
+                None => sum.add_row(y, nx, square),
+                Some(blocks) => sum.add_blocks(y, blocks, square),
+            }
         }
         self.finest.symmetric(y, residual);
-        for (out, &value) in self.restriction.row(y).iter_mut().zip(&*residual) {
-            *out = T::from_f64(value * self.scale);
+        let out = self.restriction.row(y);
+        match blocks {
+            None => scale_to(out, residual, self.scale, 0, residual.len()),
+            Some(blocks) => {
+                out.fill(T::ZERO);
+                in_blocks!(blocks, |start, n| {
+                    scale_to(out, residual, self.scale, start + 1, n);
+                });
+                let last = residual.len() - 1;
+                for end in [0, last] {
+                    scale_to(out, residual, self.scale, end, 1);
+                }
+            }
         }
         self.restriction.took(y);
+    }
+}
+
+/// `out` = `values` · `scale` in `n` columns from `start` on.
+#[inline(always)]
+fn scale_to<T: Real>(out: &mut [T], values: &[f64], scale: f64, start: usize, n: usize) {
+    let (out, values) = (&mut out[start..start + n], &values[start..start + n]);
+    for (out, &value) in out.iter_mut().zip(values) {
+        *out = T::from_f64(value * scale);
     }
 }
 
@@ -203,7 +254,14 @@ impl<T: Real> Hooks<T> for FromCoarser<'_, T> {
     const RESIDUAL: bool = true;
     #[inline(always)]
     fn correct(&mut self, y: isize, row: &mut [T]) {
-        row.fill(T::ZERO);
+        match self.up.operator.blocks.of(y) {
+            None => row.fill(T::ZERO),
+            Some(blocks) => {
+                in_blocks!(blocks, |start, n| {
+                    row[start + 1..start + 1 + n].fill(T::ZERO);
+                });
+            }
+        }
         self.up.correct(y, row);
     }
     #[inline(always)]

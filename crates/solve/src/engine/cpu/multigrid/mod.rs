@@ -3,6 +3,7 @@
 //! The finest level is in `f64` and holds the field; the coarse ones hold corrections, in `f32` unless the caller wants
 //! otherwise: what a cycle leaves is corrected by the next, so their rounding costs no digit.
 
+mod blocks;
 pub(crate) mod coarse;
 pub(crate) mod coefficients;
 pub(crate) mod cycle;

@@ -1,5 +1,8 @@
 //! An operator row by row, on its way to the next level.
 
+use std::ops::Range;
+
+use super::blocks::{RowBlocks, ranges};
 use super::shape::Shape;
 
 /// A row of an operator in `f64`.
@@ -25,6 +28,15 @@ impl OperatorRow {
             part.resize(nx, 0.0);
         }
     }
+
+    /// Zero in these columns.
+    fn clear(&mut self, columns: &[Range<usize>]) {
+        for part in &mut self.parts {
+            for columns in columns {
+                part[columns.clone()].fill(0.0);
+            }
+        }
+    }
 }
 
 /// An operator by rows.
@@ -33,6 +45,8 @@ pub(crate) trait OperatorRows {
     fn shape(&self) -> &Shape;
     /// Row `y`, which the grid has, own or near: `out` comes with zeros.
     fn row(&self, y: isize, out: &mut OperatorRow);
+    /// The columns of row `y` beyond which all is zero; none: all columns.
+    fn blocks(&self, y: isize) -> Option<RowBlocks<'_>>;
     /// Rows with the same number are the same.
     fn identity(&self, y: isize) -> u64;
 }
@@ -48,6 +62,8 @@ pub(super) struct SplitRow {
     parts: [[Vec<f64>; 2]; PARTS],
     /// For pairs of an even column and the odd one after it: not 0 where any part of either is not 0.
     any: Vec<u64>,
+    /// The columns that are not zero.
+    taken: Vec<Range<usize>>,
 }
 
 impl SplitRow {
@@ -56,47 +72,62 @@ impl SplitRow {
         (nx + 2 * GHOSTS as usize) / 2 + 1 + LANES
     }
 
-    fn set(&mut self, row: &OperatorRow, wraps: bool) {
+    /// Takes the columns `blocks` of a row that is zero elsewhere.
+    fn set(&mut self, row: &OperatorRow, blocks: Option<RowBlocks<'_>>, wraps: bool) {
         let nx = row.parts[0].len();
-        let (len, first) = (SplitRow::half(nx), GHOSTS as usize / 2);
-        let end = first + nx / 2;
-        self.any.clear();
-        self.any.resize(len, 0);
+        let first = GHOSTS as usize / 2;
+        self.clear(nx);
+        self.taken.extend(ranges(blocks, nx));
         for (halves, from) in self.parts.iter_mut().zip(&row.parts) {
             let [even, odd] = halves;
-            for half in [&mut *even, &mut *odd] {
-                half.resize(len, 0.0);
-                half[..first].fill(0.0);
-                half[end..].fill(0.0);
-            }
-            let halves = even[first..end].iter_mut().zip(&mut odd[first..end]);
-            for ((even, odd), pair) in halves.zip(from.chunks_exact(2)) {
-                (*even, *odd) = (pair[0], pair[1]);
-            }
-            if nx % 2 == 1 {
-                even[end] = from[nx - 1];
+            for span in &self.taken {
+                let columns = first + span.start / 2..first + span.end / 2;
+                let halves = even[columns.clone()]
+                    .iter_mut()
+                    .zip(&mut odd[columns.clone()])
+                    .zip(&mut self.any[columns.clone()]);
+                for (((even, odd), any), pair) in halves.zip(from[span.clone()].chunks_exact(2)) {
+                    (*even, *odd) = (pair[0], pair[1]);
+                    *any |= pair[0].to_bits() | pair[1].to_bits();
+                }
+                if span.end % 2 == 1 {
+                    even[columns.end] = from[span.end - 1];
+                    self.any[columns.end] |= from[span.end - 1].to_bits();
+                }
             }
             if wraps {
                 let nx = nx as isize;
                 for x in (-GHOSTS..0).chain(nx..nx + GHOSTS) {
                     let half = if x & 1 == 0 { &mut *even } else { &mut *odd };
-                    half[((x + GHOSTS) >> 1) as usize] = from[x.rem_euclid(nx) as usize];
+                    let (at, value) = (
+                        ((x + GHOSTS) >> 1) as usize,
+                        from[x.rem_euclid(nx) as usize],
+                    );
+                    half[at] = value;
+                    self.any[at] |= value.to_bits();
                 }
-            }
-            for (any, (even, odd)) in self.any.iter_mut().zip(even.iter().zip(&*odd)) {
-                *any |= even.to_bits() | odd.to_bits();
             }
         }
     }
 
+    /// All zero, for `nx` columns.
     fn clear(&mut self, nx: usize) {
-        let len = SplitRow::half(nx);
-        for half in self.parts.as_flattened_mut() {
-            half.clear();
-            half.resize(len, 0.0);
+        let (len, first) = (SplitRow::half(nx), GHOSTS as usize / 2);
+        if self.any.len() != len {
+            self.any.resize(len, 0);
+            for half in self.parts.as_flattened_mut() {
+                half.resize(len, 0.0);
+            }
         }
-        self.any.clear();
-        self.any.resize(len, 0);
+        let beyond = [0..first, first + nx / 2..len];
+        let taken = self.taken.drain(..);
+        let taken = taken.map(|span| first + span.start / 2..first + span.end / 2);
+        for columns in taken.chain(beyond) {
+            self.any[columns.clone()].fill(0);
+            for half in self.parts.as_flattened_mut() {
+                half[columns.clone()].fill(0.0);
+            }
+        }
     }
 
     /// For the pairs of columns from −[`GHOSTS`] on: not 0 where any part is not 0.
@@ -132,6 +163,7 @@ pub(super) fn load<const W: usize>(from: &[f64], at: usize) -> [f64; W] {
 pub(super) struct Window<'a, O> {
     of: &'a O,
     rows: Vec<(isize, SplitRow)>,
+    /// All zero.
     row: OperatorRow,
 }
 
@@ -140,10 +172,12 @@ const WINDOW: isize = 8;
 impl<'a, O: OperatorRows> Window<'a, O> {
     pub(super) fn new(of: &'a O) -> Self {
         let none = (isize::MIN, SplitRow::default());
+        let mut row = OperatorRow::default();
+        row.reset(of.shape().x.len);
         Window {
             of,
             rows: vec![none; WINDOW as usize],
-            row: OperatorRow::default(),
+            row,
         }
     }
 
@@ -154,9 +188,9 @@ impl<'a, O: OperatorRows> Window<'a, O> {
         if *at != y {
             *at = y;
             if shape.y.has(y) {
-                self.row.reset(shape.x.len);
                 self.of.row(y, &mut self.row);
-                row.set(&self.row, shape.x.wraps);
+                row.set(&self.row, self.of.blocks(y), shape.x.wraps);
+                self.row.clear(&row.taken);
             } else {
                 row.clear(shape.x.len);
             }

@@ -449,6 +449,7 @@ fn weights<T: Real>(transfer: &Transfer<T>, j: isize, part: usize, start: usize,
 
 #[cfg(test)]
 mod tests {
+    use super::super::blocks::Blocks;
     use super::super::galerkin::{CoarseRow, coarsen, computed_rows};
     use super::super::half_rows::HalfRows;
     use super::super::shape::{Axis, Shape};
@@ -569,12 +570,7 @@ mod tests {
         };
         let shape = Shape::finest(axis(ends[0], nx), axis(ends[1], ny), vec![0, ny], 0, 0);
         assert!(shape.has_two_colours());
-        let finest = Finest {
-            shape: shape.clone(),
-            ends,
-            fixed: None,
-            coefficients: None,
-        };
+        let finest = Finest::new(shape.clone(), ends, None);
         let coarse = shape.coarser();
         let transfer = coarsen::<f32, _>(Isa::widest(), &finest, &coarse, |_, _: CoarseRow<'_>| {});
         let right_side = has_right_side.then(|| field::<f64>(&shape, 1));
@@ -593,6 +589,7 @@ mod tests {
                 let mut prolongation = Prolongation {
                     fine: &shape,
                     transfer: &transfer,
+                    blocks: &finest.blocks,
                     coarse: &correction,
                     correction: &mut spare,
                 };
@@ -614,10 +611,12 @@ mod tests {
             .collect();
         let by_point = by_points(&finest, right_side.as_ref(), &mut points, &steps);
         let mut sum = LeafSums::new(0..ny as isize, nx, 1);
+        let all = Blocks::all(coarse.x.len);
         let mut restriction = Restriction {
             fine: &shape,
             transfer: &transfer,
             computed: computed_rows(&shape, &coarse),
+            blocks: &all,
             residuals: &mut residuals,
             right_side: &mut expected,
         };
@@ -640,6 +639,7 @@ mod tests {
         let prolongation = Prolongation {
             fine: &shape,
             transfer: &transfer,
+            blocks: &finest.blocks,
             coarse: &correction,
             correction: &mut spare,
         };
@@ -656,6 +656,7 @@ mod tests {
                 fine: &shape,
                 transfer: &transfer,
                 computed: computed_rows(&shape, &coarse),
+                blocks: &all,
                 residuals: &mut residuals,
                 right_side: &mut found,
             },

@@ -43,6 +43,11 @@ impl<T: Real> RowTable<T> {
         self.first..self.first + self.index.len() as isize
     }
 
+    /// Parts of a row.
+    pub fn parts(&self) -> usize {
+        self.parts
+    }
+
     /// Elements of a row.
     pub fn elements(&self) -> usize {
         self.parts * (self.nx + 2)

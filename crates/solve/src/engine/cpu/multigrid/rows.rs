@@ -3,6 +3,7 @@
 //! Rows come with one column more on both sides, so column x is element x + 1. No operation is fused or reassociated,
 //! so all vector units give the same bits.
 
+use super::blocks::{BLOCK, RowBlocks, in_blocks};
 use crate::element::Real;
 use crate::element::simd::{LINE, prefetch_to_second_level};
 
@@ -128,6 +129,23 @@ impl Ahead {
     }
 }
 
+/// Asks for `blocks` of a row, or of one that has a column where that has `per`.
+#[inline(always)]
+pub(super) fn ask_for<T>(row: &[T], blocks: RowBlocks<'_>, per: usize) {
+    let from = row.as_ptr().addr();
+    let ask = |start: usize, n: usize| {
+        let (start, n) = (
+            start / per * size_of::<T>(),
+            n.div_ceil(per) * size_of::<T>(),
+        );
+        for line in (0..n).step_by(LINE) {
+            prefetch_to_second_level(from + start + line);
+        }
+        prefetch_to_second_level(from + start + n - 1);
+    };
+    in_blocks!(blocks, |start, n| ask(start, n));
+}
+
 /// Three neighbouring columns of a row, each as long as the row without its outermost columns.
 #[inline(always)]
 fn triple<T>(row: &[T]) -> [&[T]; 3] {
@@ -158,7 +176,7 @@ macro_rules! by_parts {
     };
 }
 
-/// `out` = what b − Au is, or with `RELAX` u + ω D⁻¹ (b − Au), for columns 0 … nx − 1.
+/// `out` = what b − Au is, or with `RELAX` u + ω D⁻¹ (b − Au), in `blocks`, or in columns 0 … nx − 1.
 #[inline(always)]
 pub(super) fn nine_point<T: Real, const RELAX: bool>(
     operator: &NinePoint<'_, T>,
@@ -166,7 +184,14 @@ pub(super) fn nine_point<T: Real, const RELAX: bool>(
     right_side: &[T],
     omega: T,
     out: &mut [T],
+    blocks: Option<RowBlocks<'_>>,
 ) {
+    if let Some(blocks) = blocks {
+        in_blocks!(blocks, |start, n| {
+            nine_point_part::<T, RELAX>(operator, around, right_side, omega, out, start, n);
+        });
+        return;
+    }
     by_parts!(around.ahead, out.len(), |start, n| {
         nine_point_part::<T, RELAX>(operator, around, right_side, omega, out, start, n);
     });
@@ -308,9 +333,37 @@ fn same_part<T: Real, const RELAX: bool>(
     }
 }
 
-/// `out` = ω D⁻¹ b: the first step from zero.
+/// `out` = ω D⁻¹ b, in `blocks`, or whole: the first step from zero. `inverse` has columns from −1 on.
 #[inline(always)]
-pub(super) fn from_zero<T: Real>(inverse: &[T], right_side: &[T], omega: T, out: &mut [T]) {
+pub(super) fn from_zero<T: Real>(
+    inverse: &[T],
+    right_side: &[T],
+    omega: T,
+    out: &mut [T],
+    blocks: Option<RowBlocks<'_>>,
+) {
+    match blocks {
+        None => zero_part(inverse, right_side, omega, out, 0, out.len()),
+        Some(blocks) => {
+            in_blocks!(blocks, |start, n| {
+                zero_part(inverse, right_side, omega, out, start, n);
+            });
+        }
+    }
+}
+
+/// `n` columns from `start` on.
+#[inline(always)]
+fn zero_part<T: Real>(
+    inverse: &[T],
+    right_side: &[T],
+    omega: T,
+    out: &mut [T],
+    start: usize,
+    n: usize,
+) {
+    let inverse = &inverse[start + 1..start + 1 + n];
+    let (right_side, out) = (&right_side[start..start + n], &mut out[start..start + n]);
     for ((out, &inverse), &value) in out.iter_mut().zip(inverse).zip(right_side) {
         *out = (omega * inverse) * value;
     }
@@ -424,8 +477,9 @@ pub(super) fn five_point(
     fixed: Option<&[u8]>,
     step: f64,
     wanted: impl Wanted,
+    blocks: Option<RowBlocks<'_>>,
 ) {
-    five_point_of(Same { step }, around, right_side, fixed, wanted);
+    five_point_of(Same { step }, around, right_side, fixed, wanted, blocks);
 }
 
 /// As [`five_point`], with couplings that differ from place to place.
@@ -437,8 +491,10 @@ pub(super) fn five_varying_points(
     fixed: Option<&[u8]>,
     omega: f64,
     wanted: impl Wanted,
+    blocks: Option<RowBlocks<'_>>,
 ) {
-    five_point_of(Varying { rows, omega }, around, right_side, fixed, wanted);
+    let equation = Varying { rows, omega };
+    five_point_of(equation, around, right_side, fixed, wanted, blocks);
 }
 
 #[inline(always)]
@@ -448,7 +504,14 @@ fn five_point_of(
     right_side: Option<&[f64]>,
     fixed: Option<&[u8]>,
     mut wanted: impl Wanted,
+    blocks: Option<RowBlocks<'_>>,
 ) {
+    if let Some(blocks) = blocks {
+        in_blocks!(blocks, |start, n| {
+            five_point_part(equation, around, right_side, fixed, &mut wanted, start, n);
+        });
+        return;
+    }
     by_parts!(around.ahead, around.here.len() - 2, |start, n| {
         five_point_part(equation, around, right_side, fixed, &mut wanted, start, n);
     });
@@ -593,19 +656,54 @@ pub(super) struct Weights<'a, T> {
     pub amid: [&'a [T]; 4],
 }
 
-/// Pᵀ: `out`, a coarse row, from the three fine rows around it. `above` are the weights of the coarse row before.
+impl<'a, T> Weights<'a, T> {
+    /// Of these columns alone.
+    #[inline(always)]
+    fn columns(&self, start: usize, n: usize) -> Self {
+        let columns = |row: &'a [T]| &row[start..start + n + 2];
+        Self {
+            right: self.right.map(columns),
+            below: self.below.map(columns),
+            amid: self.amid.map(columns),
+        }
+    }
+}
+
+/// Pᵀ: `out`, a coarse row, in `blocks`, or whole, from the three fine rows around it. `above` are the weights of the coarse row
+/// before.
 #[inline(always)]
 pub(super) fn restrict<T: Real>(
     above: &Weights<'_, T>,
     here: &Weights<'_, T>,
     fine: Around<'_, T>,
     out: &mut [T],
+    blocks: Option<RowBlocks<'_>>,
 ) {
-    let n = out.len();
+    match blocks {
+        None => restrict_part(above, here, fine, out, 0, out.len()),
+        Some(blocks) => {
+            in_blocks!(blocks, |start, n| {
+                restrict_part(above, here, fine, out, start, n);
+            });
+        }
+    }
+}
+
+/// `n` columns from `start` on.
+#[inline(always)]
+fn restrict_part<T: Real>(
+    above: &Weights<'_, T>,
+    here: &Weights<'_, T>,
+    fine: Around<'_, T>,
+    out: &mut [T],
+    start: usize,
+    n: usize,
+) {
+    let (above, here) = (above.columns(start, n), here.columns(start, n));
+    let out = &mut out[start..start + n];
     // Columns 2I − 1 and 2I, then 2I + 1: pairs from the first on, and the first of the next pair.
-    let (up, mid, down) = (fine.up, fine.here, fine.down);
-    let last = 2 * n + 1;
-    let (up, mid, down) = (&up[..last], &mid[..last], &down[..last]);
+    let pairs = 2 * start..2 * (start + n) + 1;
+    let [up, mid, down] = [fine.up, fine.here, fine.down].map(|row| &row[pairs.clone()]);
     let [w0, _, _] = triple(here.right[1]);
     let [_, w1, _] = triple(here.right[0]);
     let [_, north, _] = triple(above.below[1]);
@@ -670,9 +768,30 @@ pub(super) fn restrict_halves<T: Real, const COARSE_COLUMNS: bool>(
     }
 }
 
-/// P at a fine row that is a coarse one: `coarse` has columns from −1 on; `out` all fine columns.
+/// P at a fine row that is a coarse one, in `blocks`, or whole: `coarse` has columns from −1 on; `out` all fine columns.
 #[inline(always)]
-pub(super) fn prolong_on<T: Real>(weights: &Weights<'_, T>, coarse: &[T], out: &mut [T]) {
+pub(super) fn prolong_on<T: Real>(
+    weights: &Weights<'_, T>,
+    coarse: &[T],
+    out: &mut [T],
+    blocks: Option<RowBlocks<'_>>,
+) {
+    match blocks {
+        None => on_part(weights, coarse, out, 0, out.len()),
+        Some(blocks) => {
+            in_blocks!(blocks, |start, n| {
+                on_part(weights, coarse, out, start, n);
+            });
+        }
+    }
+}
+
+/// `n` columns from `start` on, which is even.
+#[inline(always)]
+fn on_part<T: Real>(weights: &Weights<'_, T>, coarse: &[T], out: &mut [T], start: usize, n: usize) {
+    let out = &mut out[start..start + n];
+    let (start, n) = (start / 2, n.div_ceil(2));
+    let (weights, coarse) = (weights.columns(start, n), &coarse[start..start + n + 2]);
     let [_, here, next] = triple(coarse);
     let [_, left, _] = triple(weights.right[0]);
     let [_, right, _] = triple(weights.right[1]);
@@ -688,14 +807,37 @@ pub(super) fn prolong_on<T: Real>(weights: &Weights<'_, T>, coarse: &[T], out: &
     }
 }
 
-/// P at the fine row between two coarse ones.
+/// [`prolong_on`] at the fine row between two coarse ones.
 #[inline(always)]
 pub(super) fn prolong_between<T: Real>(
     weights: &Weights<'_, T>,
-    upper: &[T],
-    lower: &[T],
+    beside: [&[T]; 2],
     out: &mut [T],
+    blocks: Option<RowBlocks<'_>>,
 ) {
+    match blocks {
+        None => between_part(weights, beside, out, 0, out.len()),
+        Some(blocks) => {
+            in_blocks!(blocks, |start, n| {
+                between_part(weights, beside, out, start, n);
+            });
+        }
+    }
+}
+
+/// `n` columns from `start` on, which is even.
+#[inline(always)]
+fn between_part<T: Real>(
+    weights: &Weights<'_, T>,
+    beside: [&[T]; 2],
+    out: &mut [T],
+    start: usize,
+    n: usize,
+) {
+    let out = &mut out[start..start + n];
+    let (start, n) = (start / 2, n.div_ceil(2));
+    let weights = weights.columns(start, n);
+    let [upper, lower] = beside.map(|row| &row[start..start + n + 2]);
     let [_, u0, u1] = triple(upper);
     let [_, l0, l1] = triple(lower);
     let [_, above, _] = triple(weights.below[0]);

@@ -5,6 +5,11 @@ use std::ops::Range;
 use crosswarp_prim::Superaccumulator;
 use crosswarp_prim::leaf::{LANES, ROWS, combine_lanes, empty_lanes};
 
+use super::blocks::{BLOCK, RowBlocks, in_blocks};
+
+/// A block is part of one leaf.
+const _: () = assert!(LANES.is_multiple_of(BLOCK));
+
 /// The sum of terms given row by row: leaves of 16 rows × 128 columns of the level, each in a fixed order, are added
 /// exactly.
 pub(crate) struct LeafSums {
@@ -40,6 +45,27 @@ impl LeafSums {
                 *lane += term(at);
             }
         }
+        self.end_row(y);
+    }
+
+    /// As [`add_row`](Self::add_row), where terms of other columns than those of `blocks` are 0.
+    #[inline(always)]
+    pub fn add_blocks(&mut self, y: isize, blocks: RowBlocks<'_>, term: impl Fn(usize) -> f64) {
+        if !self.rows.contains(&y) {
+            return;
+        }
+        in_blocks!(blocks, |start, n| {
+            let (leaf, lane) = (start / LANES, start % LANES);
+            let lanes = &mut self.lanes[leaf][lane..lane + n];
+            for (lane, at) in lanes.iter_mut().zip(start..) {
+                *lane += term(at);
+            }
+        });
+        self.end_row(y);
+    }
+
+    #[inline(always)]
+    fn end_row(&mut self, y: isize) {
         if self.ends_leaves(y) {
             for lanes in &mut self.lanes {
                 self.total.add(combine_lanes(lanes));

@@ -20,6 +20,8 @@ pub(super) trait Relaxation<T> {
     fn relax_from_zero(&self, y: isize, omega: T, out: &mut [T]);
     /// Row `y` of b − Au, columns −1 to nx.
     fn residual(&self, y: isize, around: Around<'_, T>, out: &mut [T]);
+    /// Makes row `y` of a field, columns −1 to nx, what it is in another.
+    fn copy(&self, y: isize, from: &[T], out: &mut [T]);
     /// What of row `y` is to be brought into the cache: of the right side, of `u`, and what else there is.
     fn ahead(&self, y: isize, u: Option<&[T]>) -> Ahead;
 }
@@ -176,8 +178,7 @@ fn pass<T: Real, R: Relaxation<T>, H: Hooks<T>>(pass: Pass<'_, T, R, H>) {
         let y = now - steps - 1;
         if count == 1 && last.contains(&y) {
             // A row later than it was made: the row after it needed the old one.
-            u.with_padding_mut(y, 1)
-                .copy_from_slice(kept(&work.steps[0], y));
+            operator.copy(y, kept(&work.steps[0], y), u.with_padding_mut(y, 1));
         }
         if wanted.contains(&y) {
             let ahead = if count == from_zero {

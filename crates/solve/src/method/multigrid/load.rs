@@ -14,7 +14,7 @@ use crate::engine::cpu::multigrid::sums::LeafSums;
 use crate::field::partition::Partition;
 use crate::field::storage::Field;
 use crate::problem::scale::{Scale, largest_magnitude};
-use crate::problem::{Boundary, Problem2d, ProblemError};
+use crate::problem::{Boundary, Problem2d, ProblemError, Robin};
 
 /// The level of a problem's unknowns, and where it lies in the problem's grid.
 pub(super) struct Layout {
@@ -117,8 +117,14 @@ pub(super) fn load<F: Real>(
     let columns = first_x..first_x + len;
     let own = shape.own();
     let mut u = finest.field()?;
-    let flows = |side: &&Boundary<F>| matches!(side, Boundary::Neumann(_) | Boundary::Robin(_));
-    let has_right_side = problem.source.is_some() || problem.sides().iter().any(flows);
+    // Where nothing flows across the sides, as with a derivative of 0, and there is no source, b is 0 and need not be read.
+    let flows = |side: &Boundary<F>| match side {
+        Boundary::Neumann(g) | Boundary::Robin(Robin { right: g, .. }) => {
+            g.iter().any(|&g| g.to_f64() != 0.0)
+        }
+        Boundary::Fixed(_) | Boundary::Periodic => false,
+    };
+    let has_right_side = problem.source.is_some() || problem.sides().into_iter().any(flows);
     let mut right_side = match (has_right_side, kept) {
         (false, _) => None,
         (true, Some(kept)) => Some(kept),

@@ -3,7 +3,7 @@
 use super::shape::Axis;
 
 /// Whether there are points between a coarse point and the ones before and after it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Neighbours {
     pub before: bool,
     pub after: bool,

@@ -249,7 +249,7 @@ impl Stencil<'_> {
 
     /// The couplings of the points at (px, py) to their neighbours in direction (dx, dy).
     #[inline(always)]
-    fn coupling<const W: usize>(&self, (px, py): Place, (dx, dy): Place) -> [f64; W] {
+    fn coupling<const W: usize>(&self, px: isize, py: isize, dx: isize, dy: isize) -> [f64; W] {
         let x = 2 * self.i as isize + self.across.step(px);
         let here = self.rows[(py + 2) as usize];
         let above = self.rows[(self.along.next(py, -1).clamp(-2, 2) + 2) as usize];
@@ -265,155 +265,72 @@ impl Stencil<'_> {
         }
     }
 
-    /// What the points at a place and their couplings add.
-    #[inline(always)]
-    fn begin<const W: usize>(&self, (px, py): Place) -> AtPlace<W> {
-        let x = 2 * self.i as isize + self.across.step(px);
-        let excess: [f64; W] = self.rows[(py + 2) as usize].at(EXCESS, x);
-        let one: [f64; W] = self.of_one(px, py);
-        AtPlace {
-            own: self.weight(px, py, 0, 0),
-            one,
-            diagonal: excess,
-            of_one: std::array::from_fn(|k| excess[k] * one[k]),
-        }
-    }
-
-    /// Adds the couplings in a direction.
-    #[inline(always)]
-    fn add<const W: usize>(
-        &self,
-        (px, py): Place,
-        (dx, dy): Place,
-        at: &mut AtPlace<W>,
-        product: &mut Product<W>,
-    ) {
-        let coupling: [f64; W] = self.coupling((px, py), (dx, dy));
-        // No corner is coupled on the finest level, and nothing where all is fixed.
-        if coupling.iter().all(|&coupling| coupling == 0.0) {
-            return;
-        }
-        let (qx, qy) = (self.across.next(px, dx), self.along.next(py, dy));
-        let there: [f64; W] = self.of_one(qx, qy);
-        for k in 0..W {
-            at.diagonal[k] += coupling[k];
-            at.of_one[k] += coupling[k] * (at.one[k] - there[k]);
-        }
-        let mut add = |part: usize, (ox, oy): Place| {
-            if Self::has_parent(qx, ox) && Self::has_parent(qy, oy) {
-                let other: [f64; W] = self.weight(qx, qy, ox, oy);
-                for k in 0..W {
-                    product.parts[part][k] += (at.own[k] * coupling[k]) * other[k];
-                }
-            }
-        };
-        add(EAST, (1, 0));
-        add(SOUTH, (0, 1));
-        add(SOUTH_EAST, (1, 1));
-        add(SOUTH_WEST, (-1, 1));
-    }
-
-    /// Takes what the points at a place themselves add.
-    #[inline(always)]
-    fn end<const W: usize>(&self, (px, py): Place, at: AtPlace<W>, product: &mut Product<W>) {
-        let mut take = |part: usize, (ox, oy): Place| {
-            if Self::has_parent(px, ox) && Self::has_parent(py, oy) {
-                let other: [f64; W] = self.weight(px, py, ox, oy);
-                for k in 0..W {
-                    product.parts[part][k] -= (at.own[k] * at.diagonal[k]) * other[k];
-                }
-            }
-        };
-        take(EAST, (1, 0));
-        take(SOUTH, (0, 1));
-        take(SOUTH_EAST, (1, 1));
-        take(SOUTH_WEST, (-1, 1));
-        for k in 0..W {
-            product.parts[EXCESS][k] += at.own[k] * at.of_one[k];
-            product.size[k] += at.own[k] * at.diagonal[k];
-        }
-    }
-
     #[inline(always)]
     fn product<const W: usize>(&self) -> [[f64; W]; PARTS] {
-        let mut product = Product {
-            parts: [[0.0; W]; PARTS],
-            size: [0.0; W],
-        };
-        let everywhere = Neighbours {
-            before: true,
-            after: true,
-        };
-        if W == LANES && self.across == everywhere && self.along == everywhere {
-            // The compiler knows each place and direction.
-            let inner = Stencil {
-                across: everywhere,
-                along: everywhere,
-                ..*self
-            };
-            macro_rules! each {
-                ([$($place:expr),*], $directions:tt) => {
-                    $(
-                        let mut at = inner.begin($place);
-                        each!(@ at, $place, $directions);
-                        inner.end($place, at, &mut product);
-                    )*
-                };
-                (@ $at:ident, $place:expr, [$($direction:expr),*]) => {
-                    $( inner.add($place, $direction, &mut $at, &mut product); )*
-                };
+        const AROUND: [(isize, isize); 8] = [
+            (1, 0),
+            (-1, 0),
+            (0, 1),
+            (0, -1),
+            (1, 1),
+            (-1, -1),
+            (-1, 1),
+            (1, -1),
+        ];
+        // East, south, south-east, south-west, in the order of the parts.
+        const OFFSETS: [(isize, isize); 4] = [(1, 0), (0, 1), (1, 1), (-1, 1)];
+        let mut parts = [[0.0; W]; PARTS];
+        // What all couplings of the coarse point come to, as far as rounding is concerned.
+        let mut size = [0.0; W];
+        for py in -1..=1 {
+            if (py == -1 && !self.along.before) || (py == 1 && !self.along.after) {
+                continue;
             }
-            each!(
-                [
-                    (-1, -1),
-                    (0, -1),
-                    (1, -1),
-                    (-1, 0),
-                    (0, 0),
-                    (1, 0),
-                    (-1, 1),
-                    (0, 1),
-                    (1, 1)
-                ],
-                [
-                    (1, 0),
-                    (-1, 0),
-                    (0, 1),
-                    (0, -1),
-                    (1, 1),
-                    (-1, -1),
-                    (-1, 1),
-                    (1, -1)
-                ]
-            );
-        } else {
-            const AROUND: [Place; 8] = [
-                (1, 0),
-                (-1, 0),
-                (0, 1),
-                (0, -1),
-                (1, 1),
-                (-1, -1),
-                (-1, 1),
-                (1, -1),
-            ];
-            for py in -1..=1 {
-                if (py == -1 && !self.along.before) || (py == 1 && !self.along.after) {
+            for px in -1..=1 {
+                if (px == -1 && !self.across.before) || (px == 1 && !self.across.after) {
                     continue;
                 }
-                for px in -1..=1 {
-                    if (px == -1 && !self.across.before) || (px == 1 && !self.across.after) {
+                let own: [f64; W] = self.weight(px, py, 0, 0);
+                let x = 2 * self.i as isize + self.across.step(px);
+                let excess: [f64; W] = self.rows[(py + 2) as usize].at(EXCESS, x);
+                let one: [f64; W] = self.of_one(px, py);
+                let mut diagonal = excess;
+                let mut of_one: [f64; W] = std::array::from_fn(|k| excess[k] * one[k]);
+                for (dx, dy) in AROUND {
+                    let coupling: [f64; W] = self.coupling(px, py, dx, dy);
+                    // No corner is coupled on the finest level, and nothing where all is fixed.
+                    if coupling.iter().all(|&coupling| coupling == 0.0) {
                         continue;
                     }
-                    let mut at = self.begin((px, py));
-                    for direction in AROUND {
-                        self.add((px, py), direction, &mut at, &mut product);
+                    let (qx, qy) = (self.across.next(px, dx), self.along.next(py, dy));
+                    let there: [f64; W] = self.of_one(qx, qy);
+                    for k in 0..W {
+                        diagonal[k] += coupling[k];
+                        of_one[k] += coupling[k] * (one[k] - there[k]);
                     }
-                    self.end((px, py), at, &mut product);
+                    for (part, (ox, oy)) in OFFSETS.into_iter().enumerate() {
+                        if Self::has_parent(qx, ox) && Self::has_parent(qy, oy) {
+                            let other: [f64; W] = self.weight(qx, qy, ox, oy);
+                            for k in 0..W {
+                                parts[part][k] += (own[k] * coupling[k]) * other[k];
+                            }
+                        }
+                    }
+                }
+                for (part, (ox, oy)) in OFFSETS.into_iter().enumerate() {
+                    if Self::has_parent(px, ox) && Self::has_parent(py, oy) {
+                        let other: [f64; W] = self.weight(px, py, ox, oy);
+                        for k in 0..W {
+                            parts[part][k] -= (own[k] * diagonal[k]) * other[k];
+                        }
+                    }
+                }
+                for k in 0..W {
+                    parts[EXCESS][k] += own[k] * of_one[k];
+                    size[k] += own[k] * diagonal[k];
                 }
             }
         }
-        let Product { mut parts, size } = product;
         // What is left where all should cancel is rounding; a coupling made of it would tie what is not tied.
         for part in &mut parts {
             for k in 0..W {
@@ -424,23 +341,6 @@ impl Stencil<'_> {
         }
         parts
     }
-}
-
-/// Across and down.
-type Place = (isize, isize);
-
-/// Of points at a place: their weights, what they interpolate of 1, and what is on their diagonal and in their rows of A1 so far.
-struct AtPlace<const W: usize> {
-    own: [f64; W],
-    one: [f64; W],
-    diagonal: [f64; W],
-    of_one: [f64; W],
-}
-
-struct Product<const W: usize> {
-    parts: [[f64; W]; PARTS],
-    /// What all couplings of the coarse point come to, as far as rounding is concerned.
-    size: [f64; W],
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::shape::Axis;
 
 /// Whether there are points between a coarse point and the ones before and after it.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(super) struct Neighbours {
     pub before: bool,
     pub after: bool,

@@ -2,8 +2,8 @@
 //!
 //! Where a mask fixes most cells, as where voids of a raster are filled, there are equations in a few places only. A pass leaves
 //! the other columns out: a fixed cell keeps its value, and its residual and its correction are 0. All columns that a point with
-//! an equation is coupled to, in its row and in those beside it, are in the blocks of these rows, so that what a pass keeps of
-//! other columns is never seen.
+//! an equation is coupled to, in its row and in those beside it, are in the blocks of these rows. What a pass keeps of other
+//! columns is old, and read at most by points without an equation, which make nothing of it if it is finite.
 
 use std::ops::Range;
 
@@ -188,18 +188,30 @@ impl Blocks {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::cell::Cell;
     use std::sync::Arc;
 
     use crosswarp_shmem::spmd;
 
+    use super::super::wavefront::Kept;
     use super::*;
+    use crate::element::Real;
     use crate::{Boundary, Cycles, Method, Options, Problem2d, RowSource, solve_2d};
 
     thread_local! {
         /// Whether no column is left out.
         pub(super) static ALL: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// With anything in what passes keep.
+    pub fn left_by_a_failed_solve<T: Real>(mut kept: Kept<T>) -> Kept<T> {
+        for step in kept.steps() {
+            for y in step.rows() {
+                step.with_padding_mut(y, 1).fill(T::from_f64(f64::NAN));
+            }
+        }
+        kept
     }
 
     #[test]

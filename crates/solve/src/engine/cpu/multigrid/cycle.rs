@@ -36,6 +36,7 @@ impl<T: Real> Hierarchy<T> {
         exponent: i32,
         sum: &mut LeafSums,
     ) -> Result<(), PeError> {
+        self.forget();
         let plan = Plan {
             start: Start::Field,
             steps: &[],
@@ -69,6 +70,7 @@ impl<T: Real> Hierarchy<T> {
         exponent: i32,
         left_by_cycles: bool,
     ) -> Result<(), PeError> {
+        self.forget();
         let plan = Plan {
             start: Start::Field,
             steps: &[],
@@ -109,6 +111,7 @@ impl<T: Real> Hierarchy<T> {
         right_side: &Field<f64>,
         exponent: i32,
     ) -> Result<(), PeError> {
+        self.forget();
         let Smoothing { pre, post } = self.symmetric_smoothing.clone();
         let down = Plan {
             start: Start::Zero,
@@ -126,6 +129,15 @@ impl<T: Real> Hierarchy<T> {
             ..down
         };
         self.on_finest::<false>(rows, u, Some(right_side), &up, None)
+    }
+
+    /// Makes what passes have kept of a solve before harmless: see [`Kept::forget`](super::wavefront::Kept::forget).
+    fn forget(&mut self) {
+        if self.top.equations.fixed.is_some() {
+            for level in &mut self.levels {
+                level.kept.forget();
+            }
+        }
     }
 
     /// A pass over the finest level.

@@ -60,12 +60,30 @@ pub(super) struct Kept<T> {
 impl<T: Real> Kept<T> {
     /// For rows of `nx` columns and up to `steps` steps.
     pub fn new(nx: usize, steps: usize) -> io::Result<Kept<T>> {
-        Ok(Kept {
+        let kept = Kept {
             steps: (0..steps)
                 .map(|_| Field::new(0..KEPT, nx))
                 .collect::<Result<_, _>>()?,
             residual: Field::new(0..1, nx)?,
-        })
+        };
+        #[cfg(test)]
+        let kept = super::blocks::tests::left_by_a_failed_solve(kept);
+        Ok(kept)
+    }
+
+    #[cfg(test)]
+    pub fn steps(&mut self) -> &mut [Field<T>] {
+        &mut self.steps
+    }
+
+    /// Zeros, as if nothing had been kept: where columns are left out, those beside them are read, times couplings of 0, and what a
+    /// solve before has left there may not be finite.
+    pub fn forget(&mut self) {
+        for step in &mut self.steps {
+            for y in 0..KEPT {
+                kept_mut(step, y).fill(T::ZERO);
+            }
+        }
     }
 
     /// A row, with a column more on both sides.

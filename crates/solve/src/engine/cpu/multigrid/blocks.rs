@@ -32,12 +32,28 @@ pub(crate) struct Blocks {
 pub(crate) struct RowBlocks<'a> {
     /// The first columns of blocks of [`BLOCK`] columns.
     pub whole: &'a [u32],
-    /// The first column of a shorter block at the end of the row; the number of columns, if there is none.
+    /// From this column on all of the row: from the first on, where no column is left out; a shorter block at its end, or none,
+    /// where some are.
     pub rest: usize,
     pub nx: usize,
 }
 
 impl RowBlocks<'_> {
+    /// All columns.
+    pub fn all(nx: usize) -> Self {
+        RowBlocks {
+            whole: &[],
+            rest: 0,
+            nx,
+        }
+    }
+
+    /// Whether no column is left out.
+    #[inline(always)]
+    pub fn are_all(self) -> bool {
+        self.rest == 0
+    }
+
     /// The columns of each.
     pub fn ranges(self) -> impl Iterator<Item = Range<usize>> {
         let whole = self.whole.iter().map(|&start| start as usize);
@@ -48,24 +64,12 @@ impl RowBlocks<'_> {
     /// Whether the first and the last column of the row are among them.
     #[inline(always)]
     pub fn has_ends(self) -> [bool; 2] {
+        let ends_row = |&last: &u32| last as usize + BLOCK == self.nx;
         [
             self.whole.first() == Some(&0) || self.rest == 0,
-            self.rest < self.nx
-                || self
-                    .whole
-                    .last()
-                    .is_some_and(|&last| last as usize + BLOCK == self.nx),
+            self.rest < self.nx || self.whole.last().is_some_and(ends_row),
         ]
     }
-}
-
-/// The columns of a row, of `nx` if it has all.
-pub(super) fn ranges(
-    blocks: Option<RowBlocks<'_>>,
-    nx: usize,
-) -> impl Iterator<Item = Range<usize>> {
-    let all = blocks.is_none().then_some(0..nx);
-    blocks.into_iter().flat_map(RowBlocks::ranges).chain(all)
 }
 
 /// Makes `$part` of all columns of `$blocks`, `$len` of them from `$start` on at a time: but for a rest as many as the compiler
@@ -141,27 +145,23 @@ impl Blocks {
         }
     }
 
-    /// Those of row `y`; none: all columns.
+    /// Those of row `y`.
     #[inline(always)]
-    pub fn of(&self, y: isize) -> Option<RowBlocks<'_>> {
-        let rows = self.rows.as_ref()?;
+    pub fn of(&self, y: isize) -> RowBlocks<'_> {
+        let nx = self.nx;
+        let Some(rows) = &self.rows else {
+            return RowBlocks::all(nx);
+        };
         let row = (y - self.first) as usize;
-        let whole = &self.starts[rows[row] as usize..rows[row + 1] as usize];
-        if whole.len() * SPARSE > self.nx.div_ceil(BLOCK) {
-            return None;
+        let starts = &self.starts[rows[row] as usize..rows[row + 1] as usize];
+        if starts.len() * SPARSE > nx.div_ceil(BLOCK) {
+            return RowBlocks::all(nx);
         }
-        Some(match whole.split_last() {
-            Some((&rest, whole)) if rest as usize + BLOCK > self.nx => RowBlocks {
-                whole,
-                rest: rest as usize,
-                nx: self.nx,
-            },
-            _ => RowBlocks {
-                whole,
-                rest: self.nx,
-                nx: self.nx,
-            },
-        })
+        let (whole, rest) = match starts.split_last() {
+            Some((&last, whole)) if last as usize + BLOCK > nx => (whole, last as usize),
+            _ => (starts, nx),
+        };
+        RowBlocks { whole, rest, nx }
     }
 
     /// Those of row `y` that are to be asked for before they are needed: caches do not guess them. None, if it has all columns,
@@ -169,16 +169,14 @@ impl Blocks {
     #[inline(always)]
     pub fn ahead(&self, y: isize) -> Option<RowBlocks<'_>> {
         let rows = self.rows.as_ref()?.len() - 1;
-        (self.nx * rows > ASKED_FOR_ABOVE).then(|| self.of(y))?
+        let is_large = self.nx * rows > ASKED_FOR_ABOVE;
+        is_large.then(|| self.of(y)).filter(|of| !of.are_all())
     }
 
     /// Copies the blocks of row `y`; rows with a column more on both sides, which are copied, too.
     #[inline(always)]
     pub fn copy<T: Copy>(&self, y: isize, from: &[T], to: &mut [T]) {
-        let Some(blocks) = self.of(y) else {
-            return to.copy_from_slice(from);
-        };
-        in_blocks!(blocks, |start, n| {
+        in_blocks!(self.of(y), |start, n| {
             to[start + 1..start + 1 + n].copy_from_slice(&from[start + 1..start + 1 + n]);
         });
         for end in [0, self.nx + 1] {
@@ -225,7 +223,7 @@ pub(super) mod tests {
             });
             for y in rows.clone() {
                 let mut taken = vec![false; nx];
-                for columns in ranges(blocks.of(y), nx) {
+                for columns in blocks.of(y).ranges() {
                     taken[columns].fill(true);
                 }
                 for (dy, dx) in (-1..=1).flat_map(|dy| (-1..=1).map(move |dx| (dy, dx))) {

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 
-use super::blocks::{BLOCK, Blocks, RowBlocks, in_blocks, ranges};
+use super::blocks::{BLOCK, Blocks, RowBlocks, in_blocks};
 use super::galerkin::{CoarseRow, Transfer};
 use super::operator_rows::{
     EAST, EXCESS, OperatorRow, OperatorRows, PARTS, SOUTH, SOUTH_EAST, SOUTH_WEST,
 };
 use super::row_table::RowTable;
 use super::rows::{
-    Ahead, Around, NinePoint, SameCouplings, ask_for, from_zero, nine_point, nine_point_part,
+    Ahead, Around, NinePoint, SameCouplings, ask_for, from_zero_part, nine_point, nine_point_part,
     same_nine_point,
 };
 use super::shape::{HALO, Shape};
@@ -254,14 +254,9 @@ impl<T: Real> Operator<T> {
     pub fn add(&self, y: isize, correction: &[T], row: &mut [T]) {
         let n = self.shape.x.len;
         let (inverse, out) = (self.inverse.whole(y), &mut row[1..=n]);
-        match self.blocks.of(y) {
-            None => add_part(inverse, correction, out, 0, n),
-            Some(blocks) => {
-                in_blocks!(blocks, |start, n| {
-                    add_part(inverse, correction, out, start, n);
-                });
-            }
-        }
+        in_blocks!(self.blocks.of(y), |start, n| {
+            add_part(inverse, correction, out, start, n);
+        });
         wrap_ends(&self.shape, row);
     }
 
@@ -331,7 +326,7 @@ impl<T: Real> OperatorRows for Operator<T> {
     fn row(&self, y: isize, out: &mut OperatorRow) {
         for (part, out) in out.parts.iter_mut().enumerate() {
             let from = &self.parts.part(y, part)[1..];
-            for columns in ranges(self.blocks.of(y), self.shape.x.len) {
+            for columns in self.blocks.of(y).ranges() {
                 for (out, &value) in out[columns.clone()].iter_mut().zip(&from[columns]) {
                     *out = value.to_f64();
                 }
@@ -339,7 +334,7 @@ impl<T: Real> OperatorRows for Operator<T> {
         }
     }
 
-    fn blocks(&self, y: isize) -> Option<RowBlocks<'_>> {
+    fn blocks(&self, y: isize) -> RowBlocks<'_> {
         self.blocks.of(y)
     }
 
@@ -420,19 +415,15 @@ impl<T: Real> Relaxation<T> for WithRightSide<'_, T> {
     fn relax_from_zero(&self, y: isize, omega: T, out: &mut [T]) {
         let (inverse, right_side) = (self.operator.inverse.whole(y), self.right_side.row(y));
         let out_row = &mut out[1..=right_side.len()];
-        from_zero(
-            inverse,
-            right_side,
-            omega,
-            out_row,
-            self.operator.blocks.of(y),
-        );
+        in_blocks!(self.operator.blocks.of(y), |start, n| {
+            from_zero_part(inverse, right_side, omega, out_row, start, n);
+        });
         wrap_ends(&self.operator.shape, out);
     }
 
     #[inline(always)]
     fn residual(&self, y: isize, around: Around<'_, T>, out: &mut [T]) {
-        if self.operator.blocks.of(y).is_some() {
+        if !self.operator.blocks.of(y).are_all() {
             out.fill(T::ZERO);
         }
         self.apply::<false>(y, around, T::ZERO, out);
@@ -455,7 +446,7 @@ impl<T: Real> Relaxation<T> for WithRightSide<'_, T> {
                 }
             }
         }
-        if self.operator.blocks.of(y).is_some() {
+        if !self.operator.blocks.of(y).are_all() {
             return Ahead::default();
         }
         Ahead::of([u, Some(right_side)], None)

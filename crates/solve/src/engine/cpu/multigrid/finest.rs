@@ -7,7 +7,7 @@
 use std::io;
 use std::ops::Range;
 
-use super::blocks::{BLOCK, Blocks, RowBlocks, in_blocks, ranges};
+use super::blocks::{BLOCK, Blocks, RowBlocks, in_blocks};
 use super::coefficients::Coefficients;
 use super::operator_rows::{EAST, EXCESS, OperatorRow, OperatorRows, SOUTH};
 use super::rows::{
@@ -123,14 +123,9 @@ impl Finest {
             let n = self.shape.x.len;
             let ends = [row[1], row[n]];
             let (correction, out) = (&correction[..n], &mut row[1..=n]);
-            match self.blocks.of(y) {
-                None => self.add_part(y, correction, scale, out, 0, n),
-                Some(blocks) => {
-                    in_blocks!(blocks, |start, n| {
-                        self.add_part(y, correction, scale, out, start, n);
-                    });
-                }
-            }
+            in_blocks!(self.blocks.of(y), |start, n| {
+                self.add_part(y, correction, scale, out, start, n);
+            });
             self.keep_sides(ends, row);
         }
         self.beyond(row);
@@ -407,8 +402,7 @@ impl WithRightSide<'_> {
     fn complete(&self, y: isize, here: &[f64], out: &mut [f64]) {
         let n = self.finest.shape.x.len;
         // What is in no block is not known here.
-        let blocks = self.finest.blocks.of(y);
-        let has = blocks.map_or([true; 2], RowBlocks::has_ends);
+        let has = self.finest.blocks.of(y).has_ends();
         let ends = [(has[0], 1), (has[1], n)].map(|(has, x)| if has { here[x] } else { out[x] });
         self.finest.keep_sides(ends, out);
         self.finest.beyond(out);
@@ -464,7 +458,7 @@ impl Relaxation<f64> for WithRightSide<'_> {
     #[inline(always)]
     fn residual(&self, y: isize, around: Around<'_, f64>, out: &mut [f64]) {
         let fixed = self.finest.row_is_fixed(y);
-        if fixed || self.finest.blocks.of(y).is_some() {
+        if fixed || !self.finest.blocks.of(y).are_all() {
             out.fill(0.0);
         }
         if fixed {
@@ -489,7 +483,7 @@ impl Relaxation<f64> for WithRightSide<'_> {
                 ask_for(mask, blocks, 1);
             }
         }
-        if self.finest.blocks.of(y).is_some() {
+        if !self.finest.blocks.of(y).are_all() {
             return Ahead::default();
         }
         Ahead::of([u, right_side], self.finest.mask(y))
@@ -515,7 +509,7 @@ impl OperatorRows for Finest {
         };
         let (edge, last) = (self.part(1, y), nx - 1);
         let rows = self.coefficients.as_ref().map(|of| of.row(y));
-        for x in ranges(self.blocks.of(y), nx).flatten() {
+        for x in self.blocks.of(y).ranges().flatten() {
             if self.is_fixed(mask, x) {
                 continue;
             }
@@ -562,7 +556,7 @@ impl OperatorRows for Finest {
         }
     }
 
-    fn blocks(&self, y: isize) -> Option<RowBlocks<'_>> {
+    fn blocks(&self, y: isize) -> RowBlocks<'_> {
         self.blocks.of(y)
     }
 

@@ -365,8 +365,8 @@ mod tests {
             let from = &self.rows[y.rem_euclid(self.shape.y.len as isize) as usize];
             out.clone_from(from);
         }
-        fn blocks(&self, _: isize) -> Option<RowBlocks<'_>> {
-            None
+        fn blocks(&self, _: isize) -> RowBlocks<'_> {
+            RowBlocks::all(self.shape.x.len)
         }
 
         fn identity(&self, y: isize) -> u64 {

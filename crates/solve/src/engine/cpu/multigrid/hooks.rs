@@ -7,11 +7,10 @@ use super::coarse::Operator;
 use super::finest::Finest;
 use super::galerkin::Transfer;
 use super::interpolation::{AMID, BELOW, RIGHT};
-use super::rows::{
-    Ahead, Around, Weights, ask_for, prolong_between, prolong_on, restrict, restrict_halves,
-};
+use super::rows::{Ahead, Around, ask_for};
 use super::shape::Shape;
 use super::sums::LeafSums;
+use super::transfer_rows::{Weights, prolong_between, prolong_on, restrict, restrict_halves};
 use super::wavefront::Hooks;
 use crate::element::Real;
 use crate::field::storage::Field;
@@ -40,7 +39,6 @@ fn weights<T: Real>(transfer: &Transfer<T>, j: isize) -> Weights<'_, T> {
 }
 
 /// Asks for row `j`, if there is one, in `blocks` of a row that has `per` columns for each of it.
-#[inline(always)]
 fn ask_for_weights<T: Real>(transfer: &Transfer<T>, j: isize, blocks: RowBlocks<'_>, per: usize) {
     if transfer.rows().contains(&j) {
         for part in 0..transfer.parts() {
@@ -183,25 +181,21 @@ impl<T: Real, const RESTRICT: bool> Hooks<f64> for OnFinest<'_, T, RESTRICT> {
             let nx = residual.len() - 2;
             let residual = &residual[1..=nx];
             let square = |x: usize| residual[x] * residual[x];
-            match blocks {
-                None => sum.add_row(y, nx, square),
-                Some(blocks) => sum.add_blocks(y, blocks, square),
+            match blocks.are_all() {
+                true => sum.add_row(y, nx, square),
+                false => sum.add_blocks(y, blocks, square),
             }
         }
         self.finest.symmetric(y, residual);
         let out = self.restriction.row(y);
-        match blocks {
-            None => scale_to(out, residual, self.scale, 0, residual.len()),
-            Some(blocks) => {
-                out.fill(T::ZERO);
-                in_blocks!(blocks, |start, n| {
-                    scale_to(out, residual, self.scale, start + 1, n);
-                });
-                let last = residual.len() - 1;
-                for end in [0, last] {
-                    scale_to(out, residual, self.scale, end, 1);
-                }
-            }
+        if !blocks.are_all() {
+            out.fill(T::ZERO);
+        }
+        in_blocks!(blocks, |start, n| {
+            scale_to(out, residual, self.scale, start + 1, n);
+        });
+        for end in [0, residual.len() - 1] {
+            scale_to(out, residual, self.scale, end, 1);
         }
         self.restriction.took(y);
     }
@@ -254,14 +248,9 @@ impl<T: Real> Hooks<T> for FromCoarser<'_, T> {
     const RESIDUAL: bool = true;
     #[inline(always)]
     fn correct(&mut self, y: isize, row: &mut [T]) {
-        match self.up.operator.blocks.of(y) {
-            None => row.fill(T::ZERO),
-            Some(blocks) => {
-                in_blocks!(blocks, |start, n| {
-                    row[start + 1..start + 1 + n].fill(T::ZERO);
-                });
-            }
-        }
+        in_blocks!(self.up.operator.blocks.of(y), |start, n| {
+            row[start + 1..start + 1 + n].fill(T::ZERO);
+        });
         self.up.correct(y, row);
     }
     #[inline(always)]

@@ -24,4 +24,5 @@ pub(crate) mod shape;
 pub(crate) mod smoothing;
 pub(crate) mod space;
 pub(crate) mod sums;
+mod transfer_rows;
 mod wavefront;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::blocks::{RowBlocks, ranges};
+use super::blocks::RowBlocks;
 use super::shape::Shape;
 
 /// A row of an operator in `f64`.
@@ -45,8 +45,8 @@ pub(crate) trait OperatorRows {
     fn shape(&self) -> &Shape;
     /// Row `y`, which the grid has, own or near: `out` comes with zeros.
     fn row(&self, y: isize, out: &mut OperatorRow);
-    /// The columns of row `y` beyond which all is zero; none: all columns.
-    fn blocks(&self, y: isize) -> Option<RowBlocks<'_>>;
+    /// The columns of row `y` beyond which all is zero.
+    fn blocks(&self, y: isize) -> RowBlocks<'_>;
     /// Rows with the same number are the same.
     fn identity(&self, y: isize) -> u64;
 }
@@ -73,11 +73,11 @@ impl SplitRow {
     }
 
     /// Takes the columns `blocks` of a row that is zero elsewhere.
-    fn set(&mut self, row: &OperatorRow, blocks: Option<RowBlocks<'_>>, wraps: bool) {
+    fn set(&mut self, row: &OperatorRow, blocks: RowBlocks<'_>, wraps: bool) {
         let nx = row.parts[0].len();
         let first = GHOSTS as usize / 2;
         self.clear(nx);
-        self.taken.extend(ranges(blocks, nx));
+        self.taken.extend(blocks.ranges());
         for (halves, from) in self.parts.iter_mut().zip(&row.parts) {
             let [even, odd] = halves;
             for span in &self.taken {

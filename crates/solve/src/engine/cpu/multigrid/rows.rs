@@ -1,7 +1,9 @@
-//! The innermost loops: one row at a time, written so that the compiler makes vectors of them.
+//! The innermost loops of relaxations and residuals: one row at a time, written so that the compiler makes vectors of them.
 //!
 //! Rows come with one column more on both sides, so column x is element x + 1. No operation is fused or reassociated,
 //! so all vector units give the same bits.
+
+use std::ops::Range;
 
 use super::blocks::{BLOCK, RowBlocks, in_blocks};
 use crate::element::Real;
@@ -129,8 +131,8 @@ impl Ahead {
     }
 }
 
-/// Asks for `blocks` of a row, or of one that has a column where that has `per`.
-#[inline(always)]
+/// Asks for `blocks` of a row, or of one that has a column where that has `per`. Out of line: it is in every pass several times.
+#[inline(never)]
 pub(super) fn ask_for<T>(row: &[T], blocks: RowBlocks<'_>, per: usize) {
     let from = row.as_ptr().addr();
     let ask = |start: usize, n: usize| {
@@ -148,23 +150,27 @@ pub(super) fn ask_for<T>(row: &[T], blocks: RowBlocks<'_>, per: usize) {
 
 /// Three neighbouring columns of a row, each as long as the row without its outermost columns.
 #[inline(always)]
-fn triple<T>(row: &[T]) -> [&[T]; 3] {
+pub(super) fn triple<T>(row: &[T]) -> [&[T]; 3] {
     let n = row.len() - 2;
     [&row[..n], &row[1..n + 1], &row[2..n + 2]]
 }
 
-/// Makes `$part` of all columns, `$len` of them from `$start` on at a time, and asks for what is brought into the cache meanwhile.
-/// The compiler knows how long a whole part is. Not a function of a closure: the compiler calls closures, and makes no vectors of
-/// them.
+/// Makes `$part` of the columns `$columns`, `$len` of them from `$start` on at a time, and asks for what is brought into the cache
+/// meanwhile. The compiler knows how long a whole part is. Not a function of a closure: the compiler calls closures, and makes no
+/// vectors of them.
 macro_rules! by_parts {
-    ($ahead:expr, $n:expr, |$start:ident, $len:ident| $part:expr) => {
-        let (n, ahead) = ($n, $ahead);
-        let chunks = chunks(n);
+    ($ahead:expr, $columns:expr, |$start:ident, $len:ident| $part:expr) => {
+        let (columns, ahead): (Range<usize>, Ahead) = ($columns, $ahead);
+        let chunks = chunks(columns.len());
         let at_a_time = ahead.at_a_time(chunks);
-        for k in 0..chunks {
+        let parts = if columns.is_empty() { 0 } else { chunks };
+        for k in 0..parts {
             ahead.ask(k, at_a_time);
-            let $start = k * CHUNK;
-            let left = if k + 1 < chunks { CHUNK } else { n - $start };
+            let $start = columns.start + k * CHUNK;
+            let left = match k + 1 < chunks {
+                true => CHUNK,
+                false => columns.end - $start,
+            };
             if left == CHUNK {
                 let $len = CHUNK;
                 $part
@@ -176,7 +182,7 @@ macro_rules! by_parts {
     };
 }
 
-/// `out` = what b − Au is, or with `RELAX` u + ω D⁻¹ (b − Au), in `blocks`, or in columns 0 … nx − 1.
+/// `out` = what b − Au is, or with `RELAX` u + ω D⁻¹ (b − Au), in `blocks`.
 #[inline(always)]
 pub(super) fn nine_point<T: Real, const RELAX: bool>(
     operator: &NinePoint<'_, T>,
@@ -184,15 +190,13 @@ pub(super) fn nine_point<T: Real, const RELAX: bool>(
     right_side: &[T],
     omega: T,
     out: &mut [T],
-    blocks: Option<RowBlocks<'_>>,
+    blocks: RowBlocks<'_>,
 ) {
-    if let Some(blocks) = blocks {
-        in_blocks!(blocks, |start, n| {
-            nine_point_part::<T, RELAX>(operator, around, right_side, omega, out, start, n);
-        });
-        return;
+    for &start in blocks.whole {
+        let (start, n) = (start as usize, BLOCK);
+        nine_point_part::<T, RELAX>(operator, around, right_side, omega, out, start, n);
     }
-    by_parts!(around.ahead, out.len(), |start, n| {
+    by_parts!(around.ahead, blocks.rest..blocks.nx, |start, n| {
         nine_point_part::<T, RELAX>(operator, around, right_side, omega, out, start, n);
     });
 }
@@ -286,7 +290,7 @@ pub(super) fn same_nine_point<T: Real, const RELAX: bool>(
     omega: T,
     out: &mut [T],
 ) {
-    by_parts!(around.ahead, out.len(), |start, n| {
+    by_parts!(around.ahead, 0..out.len(), |start, n| {
         same_part::<T, RELAX>(couplings, around, right_side, omega, out, start, n);
     });
 }
@@ -333,28 +337,9 @@ fn same_part<T: Real, const RELAX: bool>(
     }
 }
 
-/// `out` = ω D⁻¹ b, in `blocks`, or whole: the first step from zero. `inverse` has columns from −1 on.
+/// `out` = ω D⁻¹ b: `n` columns from `start` on of the first step from zero. `inverse` has columns from −1 on.
 #[inline(always)]
-pub(super) fn from_zero<T: Real>(
-    inverse: &[T],
-    right_side: &[T],
-    omega: T,
-    out: &mut [T],
-    blocks: Option<RowBlocks<'_>>,
-) {
-    match blocks {
-        None => zero_part(inverse, right_side, omega, out, 0, out.len()),
-        Some(blocks) => {
-            in_blocks!(blocks, |start, n| {
-                zero_part(inverse, right_side, omega, out, start, n);
-            });
-        }
-    }
-}
-
-/// `n` columns from `start` on.
-#[inline(always)]
-fn zero_part<T: Real>(
+pub(super) fn from_zero_part<T: Real>(
     inverse: &[T],
     right_side: &[T],
     omega: T,
@@ -477,7 +462,7 @@ pub(super) fn five_point(
     fixed: Option<&[u8]>,
     step: f64,
     wanted: impl Wanted,
-    blocks: Option<RowBlocks<'_>>,
+    blocks: RowBlocks<'_>,
 ) {
     five_point_of(Same { step }, around, right_side, fixed, wanted, blocks);
 }
@@ -491,7 +476,7 @@ pub(super) fn five_varying_points(
     fixed: Option<&[u8]>,
     omega: f64,
     wanted: impl Wanted,
-    blocks: Option<RowBlocks<'_>>,
+    blocks: RowBlocks<'_>,
 ) {
     let equation = Varying { rows, omega };
     five_point_of(equation, around, right_side, fixed, wanted, blocks);
@@ -504,15 +489,16 @@ fn five_point_of(
     right_side: Option<&[f64]>,
     fixed: Option<&[u8]>,
     mut wanted: impl Wanted,
-    blocks: Option<RowBlocks<'_>>,
+    blocks: RowBlocks<'_>,
 ) {
-    if let Some(blocks) = blocks {
-        in_blocks!(blocks, |start, n| {
+    // Only a mask leaves columns out.
+    if let Some(fixed) = fixed {
+        for &start in blocks.whole {
+            let (start, n, fixed) = (start as usize, BLOCK, Some(fixed));
             five_point_part(equation, around, right_side, fixed, &mut wanted, start, n);
-        });
-        return;
+        }
     }
-    by_parts!(around.ahead, around.here.len() - 2, |start, n| {
+    by_parts!(around.ahead, blocks.rest..blocks.nx, |start, n| {
         five_point_part(equation, around, right_side, fixed, &mut wanted, start, n);
     });
 }
@@ -646,214 +632,5 @@ fn five_point_with(
         let residual = equation.residual(x, centre, beside, right_side(x));
         let after = equation.relaxed(x, centre, beside, right_side(x));
         wanted.take(x, residual, centre, after, bits_of(fixed(x)));
-    }
-}
-
-/// The weights of a coarse row and of the points below it; columns from −1 on.
-pub(super) struct Weights<'a, T> {
-    pub right: [&'a [T]; 2],
-    pub below: [&'a [T]; 2],
-    pub amid: [&'a [T]; 4],
-}
-
-impl<'a, T> Weights<'a, T> {
-    /// Of these columns alone.
-    #[inline(always)]
-    fn columns(&self, start: usize, n: usize) -> Self {
-        let columns = |row: &'a [T]| &row[start..start + n + 2];
-        Self {
-            right: self.right.map(columns),
-            below: self.below.map(columns),
-            amid: self.amid.map(columns),
-        }
-    }
-}
-
-/// Pᵀ: `out`, a coarse row, in `blocks`, or whole, from the three fine rows around it. `above` are the weights of the coarse row
-/// before.
-#[inline(always)]
-pub(super) fn restrict<T: Real>(
-    above: &Weights<'_, T>,
-    here: &Weights<'_, T>,
-    fine: Around<'_, T>,
-    out: &mut [T],
-    blocks: Option<RowBlocks<'_>>,
-) {
-    match blocks {
-        None => restrict_part(above, here, fine, out, 0, out.len()),
-        Some(blocks) => {
-            in_blocks!(blocks, |start, n| {
-                restrict_part(above, here, fine, out, start, n);
-            });
-        }
-    }
-}
-
-/// `n` columns from `start` on.
-#[inline(always)]
-fn restrict_part<T: Real>(
-    above: &Weights<'_, T>,
-    here: &Weights<'_, T>,
-    fine: Around<'_, T>,
-    out: &mut [T],
-    start: usize,
-    n: usize,
-) {
-    let (above, here) = (above.columns(start, n), here.columns(start, n));
-    let out = &mut out[start..start + n];
-    // Columns 2I − 1 and 2I, then 2I + 1: pairs from the first on, and the first of the next pair.
-    let pairs = 2 * start..2 * (start + n) + 1;
-    let [up, mid, down] = [fine.up, fine.here, fine.down].map(|row| &row[pairs.clone()]);
-    let [w0, _, _] = triple(here.right[1]);
-    let [_, w1, _] = triple(here.right[0]);
-    let [_, north, _] = triple(above.below[1]);
-    let [_, south, _] = triple(here.below[0]);
-    let [nw, _, _] = triple(above.amid[3]);
-    let [_, ne, _] = triple(above.amid[2]);
-    let [sw, _, _] = triple(here.amid[1]);
-    let [_, se, _] = triple(here.amid[0]);
-    for row in [w0, w1, north, south, nw, ne, sw, se] {
-        assert_eq!(row.len(), n);
-    }
-    for i in 0..n {
-        let middle = mid[2 * i + 1] + (w0[i] * mid[2 * i] + w1[i] * mid[2 * i + 2]);
-        let over = north[i] * up[2 * i + 1] + (nw[i] * up[2 * i] + ne[i] * up[2 * i + 2]);
-        let under = south[i] * down[2 * i + 1] + (sw[i] * down[2 * i] + se[i] * down[2 * i + 2]);
-        out[i] = middle + (over + under);
-    }
-}
-
-/// [`restrict`], where every second point is 0 and the others lie side by side, columns from −1 or −2 on. `COARSE_COLUMNS`:
-/// those of the row in the middle are coarse points, and those of the rows beside it are between two; else the other way
-/// round.
-///
-/// Products with 0 are left out: they are 0, and sums that are 0 do not tell its sign.
-#[inline(always)]
-pub(super) fn restrict_halves<T: Real, const COARSE_COLUMNS: bool>(
-    above: &Weights<'_, T>,
-    here: &Weights<'_, T>,
-    fine: Around<'_, T>,
-    out: &mut [T],
-) {
-    let n = out.len();
-    let (up, mid, down) = (&fine.up[..n + 1], &fine.here[..n + 1], &fine.down[..n + 1]);
-    if COARSE_COLUMNS {
-        let (up_west, up_east) = (&up[..n], &up[1..]);
-        let (mid, down_west, down_east) = (&mid[1..], &down[..n], &down[1..]);
-        let [nw, _, _] = triple(above.amid[3]);
-        let [_, ne, _] = triple(above.amid[2]);
-        let [sw, _, _] = triple(here.amid[1]);
-        let [_, se, _] = triple(here.amid[0]);
-        for row in [nw, ne, sw, se] {
-            assert_eq!(row.len(), n);
-        }
-        for i in 0..n {
-            let over = nw[i] * up_west[i] + ne[i] * up_east[i];
-            let under = sw[i] * down_west[i] + se[i] * down_east[i];
-            out[i] = (mid[i] + T::ZERO) + (over + under);
-        }
-    } else {
-        let (up, mid_west, mid_east, down) = (&up[1..], &mid[..n], &mid[1..], &down[1..]);
-        let [w0, _, _] = triple(here.right[1]);
-        let [_, w1, _] = triple(here.right[0]);
-        let [_, north, _] = triple(above.below[1]);
-        let [_, south, _] = triple(here.below[0]);
-        for row in [w0, w1, north, south] {
-            assert_eq!(row.len(), n);
-        }
-        for i in 0..n {
-            let middle = w0[i] * mid_west[i] + w1[i] * mid_east[i];
-            out[i] = (middle + T::ZERO) + (north[i] * up[i] + south[i] * down[i]);
-        }
-    }
-}
-
-/// P at a fine row that is a coarse one, in `blocks`, or whole: `coarse` has columns from −1 on; `out` all fine columns.
-#[inline(always)]
-pub(super) fn prolong_on<T: Real>(
-    weights: &Weights<'_, T>,
-    coarse: &[T],
-    out: &mut [T],
-    blocks: Option<RowBlocks<'_>>,
-) {
-    match blocks {
-        None => on_part(weights, coarse, out, 0, out.len()),
-        Some(blocks) => {
-            in_blocks!(blocks, |start, n| {
-                on_part(weights, coarse, out, start, n);
-            });
-        }
-    }
-}
-
-/// `n` columns from `start` on, which is even.
-#[inline(always)]
-fn on_part<T: Real>(weights: &Weights<'_, T>, coarse: &[T], out: &mut [T], start: usize, n: usize) {
-    let out = &mut out[start..start + n];
-    let (start, n) = (start / 2, n.div_ceil(2));
-    let (weights, coarse) = (weights.columns(start, n), &coarse[start..start + n + 2]);
-    let [_, here, next] = triple(coarse);
-    let [_, left, _] = triple(weights.right[0]);
-    let [_, right, _] = triple(weights.right[1]);
-    let n = here.len();
-    assert!([next.len(), left.len(), right.len()] == [n; 3]);
-    let whole = out.len() / 2;
-    for (i, pair) in out.chunks_exact_mut(2).enumerate() {
-        pair[0] = here[i];
-        pair[1] = left[i] * here[i] + right[i] * next[i];
-    }
-    if out.len() > 2 * whole {
-        out[2 * whole] = here[whole];
-    }
-}
-
-/// [`prolong_on`] at the fine row between two coarse ones.
-#[inline(always)]
-pub(super) fn prolong_between<T: Real>(
-    weights: &Weights<'_, T>,
-    beside: [&[T]; 2],
-    out: &mut [T],
-    blocks: Option<RowBlocks<'_>>,
-) {
-    match blocks {
-        None => between_part(weights, beside, out, 0, out.len()),
-        Some(blocks) => {
-            in_blocks!(blocks, |start, n| {
-                between_part(weights, beside, out, start, n);
-            });
-        }
-    }
-}
-
-/// `n` columns from `start` on, which is even.
-#[inline(always)]
-fn between_part<T: Real>(
-    weights: &Weights<'_, T>,
-    beside: [&[T]; 2],
-    out: &mut [T],
-    start: usize,
-    n: usize,
-) {
-    let out = &mut out[start..start + n];
-    let (start, n) = (start / 2, n.div_ceil(2));
-    let weights = weights.columns(start, n);
-    let [upper, lower] = beside.map(|row| &row[start..start + n + 2]);
-    let [_, u0, u1] = triple(upper);
-    let [_, l0, l1] = triple(lower);
-    let [_, above, _] = triple(weights.below[0]);
-    let [_, below, _] = triple(weights.below[1]);
-    let amid = weights.amid.map(|row| triple(row)[1]);
-    let n = u0.len();
-    for row in [u1, l0, l1, above, below, amid[0], amid[1], amid[2], amid[3]] {
-        assert_eq!(row.len(), n);
-    }
-    let whole = out.len() / 2;
-    for (i, pair) in out.chunks_exact_mut(2).enumerate() {
-        pair[0] = above[i] * u0[i] + below[i] * l0[i];
-        pair[1] =
-            (amid[0][i] * u0[i] + amid[1][i] * u1[i]) + (amid[2][i] * l0[i] + amid[3][i] * l1[i]);
-    }
-    if out.len() > 2 * whole {
-        out[2 * whole] = above[whole] * u0[whole] + below[whole] * l0[whole];
     }
 }

@@ -22,7 +22,8 @@ pub(super) trait Relaxation<T> {
     fn residual(&self, y: isize, around: Around<'_, T>, out: &mut [T]);
     /// Makes row `y` of a field, columns −1 to nx, what it is in another.
     fn copy(&self, y: isize, from: &[T], out: &mut [T]);
-    /// What of row `y` is to be brought into the cache: of the right side, of `u`, and what else there is.
+    /// What of row `y` is to be brought into the cache: of the right side, of `u`, and what else there is. Of a row of which
+    /// columns are left out it is asked for here.
     fn ahead(&self, y: isize, u: Option<&[T]>) -> Ahead;
 }
 

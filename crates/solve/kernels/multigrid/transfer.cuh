@@ -1,4 +1,4 @@
-// Between a level and the next coarser one. Operations as in `rows.rs`, in the same order.
+// Between a level and the next coarser one. Operations as in `transfer_rows.rs`, in the same order.
 #pragma once
 #include "multigrid/arguments.cuh"
 

@@ -80,19 +80,19 @@ impl SplitRow {
         self.taken.extend(blocks.ranges());
         for (halves, from) in self.parts.iter_mut().zip(&row.parts) {
             let [even, odd] = halves;
-            for span in &self.taken {
-                let columns = first + span.start / 2..first + span.end / 2;
+            for taken in &self.taken {
+                let columns = first + taken.start / 2..first + taken.end / 2;
                 let halves = even[columns.clone()]
                     .iter_mut()
                     .zip(&mut odd[columns.clone()])
                     .zip(&mut self.any[columns.clone()]);
-                for (((even, odd), any), pair) in halves.zip(from[span.clone()].chunks_exact(2)) {
+                for (((even, odd), any), pair) in halves.zip(from[taken.clone()].chunks_exact(2)) {
                     (*even, *odd) = (pair[0], pair[1]);
                     *any |= pair[0].to_bits() | pair[1].to_bits();
                 }
-                if span.end % 2 == 1 {
-                    even[columns.end] = from[span.end - 1];
-                    self.any[columns.end] |= from[span.end - 1].to_bits();
+                if taken.end % 2 == 1 {
+                    even[columns.end] = from[taken.end - 1];
+                    self.any[columns.end] |= from[taken.end - 1].to_bits();
                 }
             }
             if wraps {
@@ -121,7 +121,7 @@ impl SplitRow {
         }
         let beyond = [0..first, first + nx / 2..len];
         let taken = self.taken.drain(..);
-        let taken = taken.map(|span| first + span.start / 2..first + span.end / 2);
+        let taken = taken.map(|of| first + of.start / 2..first + of.end / 2);
         for columns in taken.chain(beyond) {
             self.any[columns.clone()].fill(0);
             for half in self.parts.as_flattened_mut() {

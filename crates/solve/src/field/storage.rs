@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::io;
 use std::marker::PhantomData;
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
 
 use bytemuck::allocation::try_zeroed_slice_box;
 use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
@@ -65,6 +65,38 @@ impl Memory {
             Memory::Allocated(lines) => cast_slice_mut(lines),
             Memory::Mapped(map) => map,
         }
+    }
+}
+
+/// Zeros, whose pages are made as those of a [lazy](Field::lazy) field are.
+pub struct Zeros<T> {
+    memory: Memory,
+    element: PhantomData<T>,
+}
+
+impl<T: Pod> Zeros<T> {
+    /// At least `len`: pages are whole.
+    ///
+    /// Errors: the system's, when there is not enough memory.
+    pub fn new(len: usize) -> io::Result<Zeros<T>> {
+        let bytes = len.checked_mul(size_of::<T>());
+        Ok(Zeros {
+            memory: Memory::new(bytes.ok_or(io::ErrorKind::OutOfMemory)?)?,
+            element: PhantomData,
+        })
+    }
+}
+
+impl<T: Pod> Deref for Zeros<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        cast_slice(self.memory.bytes())
+    }
+}
+
+impl<T: Pod> DerefMut for Zeros<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        cast_slice_mut(self.memory.bytes_mut())
     }
 }
 

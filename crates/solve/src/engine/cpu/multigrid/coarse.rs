@@ -94,20 +94,15 @@ impl<T: Real> Operator<T> {
             CoarseRow::New(row) => row,
             CoarseRow::SameAs(from) => return self.parts.copy(from, y),
         };
-        self.packed.clear();
-        let row = self.folded(row);
-        for part in &row.parts {
-            let ends = if self.shape.x.wraps {
-                [part[part.len() - 1], part[0]]
-            } else {
-                [0.0; 2]
+        let folded = self.folded(row);
+        self.parts.set_written(y, &folded.written, |part| {
+            let part = &folded.parts[part][..];
+            let ends = match self.shape.x.wraps {
+                true => [part[part.len() - 1], part[0]],
+                false => [0.0; 2],
             };
-            self.packed.push(T::from_f64(ends[0]));
-            self.packed
-                .extend(part.iter().map(|&value| T::from_f64(value)));
-            self.packed.push(T::from_f64(ends[1]));
-        }
-        self.parts.set(y, &self.packed);
+            (part, ends)
+        });
     }
 
     /// The row without neighbours that are one and the same: on an axis of one point that wraps around, a point is no
@@ -120,6 +115,7 @@ impl<T: Real> Operator<T> {
         }
         let mut row = row.clone();
         let n = self.shape.x.len;
+        row.written.add(0..n);
         for x in 0..n {
             let corners = [row.parts[SOUTH_EAST][x], row.parts[SOUTH_WEST][(x + 1) % n]];
             let to = if one_row { EAST } else { SOUTH };
@@ -319,23 +315,23 @@ impl<T: Real> Work for Inverses<'_, T> {
 }
 
 impl<T: Real> OperatorRows for Operator<T> {
+    const CORNERS: bool = true;
+
     fn shape(&self) -> &Shape {
         &self.shape
     }
 
     fn row(&self, y: isize, out: &mut OperatorRow) {
-        for (part, out) in out.parts.iter_mut().enumerate() {
-            let from = &self.parts.part(y, part)[1..];
-            for columns in self.blocks.of(y).ranges() {
+        for columns in self.blocks.of(y).ranges() {
+            out.written.add(columns.clone());
+            for (part, out) in out.parts.iter_mut().enumerate() {
+                let from = &self.parts.part(y, part)[1..];
+                let columns = columns.clone();
                 for (out, &value) in out[columns.clone()].iter_mut().zip(&from[columns]) {
                     *out = value.to_f64();
                 }
             }
         }
-    }
-
-    fn blocks(&self, y: isize) -> RowBlocks<'_> {
-        self.blocks.of(y)
     }
 
     fn identity(&self, y: isize) -> u64 {

@@ -491,6 +491,8 @@ impl Relaxation<f64> for WithRightSide<'_> {
 }
 
 impl OperatorRows for Finest {
+    const CORNERS: bool = false;
+
     fn shape(&self) -> &Shape {
         &self.shape
     }
@@ -509,7 +511,9 @@ impl OperatorRows for Finest {
         };
         let (edge, last) = (self.part(1, y), nx - 1);
         let rows = self.coefficients.as_ref().map(|of| of.row(y));
-        for x in self.blocks.of(y).ranges().flatten() {
+        let blocks = self.blocks.of(y);
+        blocks.ranges().for_each(|columns| out.written.add(columns));
+        for x in blocks.ranges().flatten() {
             if self.is_fixed(mask, x) {
                 continue;
             }
@@ -554,10 +558,6 @@ impl OperatorRows for Finest {
             }
             out.parts[EXCESS][x] = excess;
         }
-    }
-
-    fn blocks(&self, y: isize) -> RowBlocks<'_> {
-        self.blocks.of(y)
     }
 
     fn identity(&self, y: isize) -> u64 {

@@ -17,16 +17,14 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::interpolation::{AMID, BELOW, Maker, RIGHT, WEIGHTS, WeightRow, any_of};
+use super::galerkin_product::Nearby;
+use super::interpolation::{Maker, WEIGHTS, any_of};
 use super::neighbours::Neighbours;
-use super::operator_rows::{
-    EAST, EXCESS, LANES, OperatorRow, OperatorRows, PARTS, SOUTH, SOUTH_EAST, SOUTH_WEST, SplitRow,
-    are_zero, load,
-};
+use super::operator_rows::{OperatorRow, OperatorRows};
 use super::row_table::RowTable;
 use super::shape::Shape;
 use crate::element::Real;
-use crate::element::simd::{Isa, Work, on_unit};
+use crate::element::simd::Isa;
 
 /// A coarse row of the product.
 pub(crate) enum CoarseRow<'a> {
@@ -63,9 +61,9 @@ pub(crate) fn coarsen<T: Real, O: OperatorRows>(
     let computed = computed_rows(shape, coarse);
     let margin = WEIGHT_MARGIN as isize;
     let mut transfer = Transfer::new(coarse.stored(), coarse.x.len, WEIGHTS);
-    let mut maker = Maker::new(fine, coarse.x.len);
+    let mut maker = Maker::new(isa, fine, coarse.x.len);
     let (mut weights, mut products) = (HashMap::new(), HashMap::new());
-    let (mut out, mut packed) = (OperatorRow::default(), Vec::new());
+    let mut out = OperatorRow::default();
     // All that the weights, or the product, of a row depend on.
     let key = |j: isize, before: isize| {
         let centre = shape.y.fine_of(j);
@@ -91,9 +89,8 @@ pub(crate) fn coarsen<T: Real, O: OperatorRows>(
         match weights.get(&key(j, 1)) {
             Some(&from) => transfer.copy(from, j),
             None => {
-                on_unit(isa, MakeWeights(&mut maker, j));
-                maker.pack(j, &mut packed);
-                transfer.set(j, &packed);
+                maker.weights(j);
+                maker.store(j, &mut transfer);
                 weights.insert(key(j, 1), j);
             }
         }
@@ -104,7 +101,7 @@ pub(crate) fn coarsen<T: Real, O: OperatorRows>(
             Some(&from) => take(j, CoarseRow::SameAs(from)),
             None => {
                 out.reset(coarse.x.len);
-                on_unit(isa, MakeProduct(&mut maker, j, &mut out));
+                maker.product(j, &mut out);
                 take(j, CoarseRow::New(&out));
                 products.insert(key(j, 3), j);
             }
@@ -113,34 +110,12 @@ pub(crate) fn coarsen<T: Real, O: OperatorRows>(
     transfer
 }
 
-/// The weights of a coarse row.
-struct MakeWeights<'m, 'a, O>(&'m mut Maker<'a, O>, isize);
-
-impl<O: OperatorRows> Work for MakeWeights<'_, '_, O> {
-    #[inline(always)]
-    fn run(self) {
-        self.0.weights(self.1);
-    }
-}
-
-/// A row of the coarse operator.
-struct MakeProduct<'m, 'a, O>(&'m mut Maker<'a, O>, isize, &'m mut OperatorRow);
-
-impl<O: OperatorRows> Work for MakeProduct<'_, '_, O> {
-    #[inline(always)]
-    fn run(self) {
-        let MakeProduct(maker, j, out) = self;
-        maker.weights(j - 1);
-        maker.weights(j);
-        maker.right_weights(j + 1);
-        maker.product(j, out);
-    }
-}
-
 impl<O: OperatorRows> Maker<'_, O> {
     /// Row `j` of Pᵀ A P.
-    #[inline(always)]
     fn product(&mut self, j: isize, out: &mut OperatorRow) {
+        self.weights(j - 1);
+        self.weights(j);
+        self.right_weights(j + 1);
         // Fine rows −2 … 2 around coarse row j, where they are. Where there is none between two coarse rows, these are
         // neighbours.
         let centre = self.y.fine_of(j);
@@ -151,202 +126,25 @@ impl<O: OperatorRows> Maker<'_, O> {
         let mut any = std::mem::take(&mut self.any);
         let rows = std::array::from_fn(|k| self.window.row(centre + along.step(k as isize - 2)));
         any_of(&mut any, &rows);
-        let weights = [self.at(j - 1), self.at(j), self.at(j + 1)];
-        // At the ends of an axis that wraps around at an odd length, coarse points are neighbours.
-        let seam = self.x.wraps && !self.x.has_between(-1);
-        let inner = if seam {
-            1..self.columns.saturating_sub(1)
-        } else {
-            0..self.columns
+        let nearby = Nearby {
+            rows,
+            weights: [self.at(j - 1), self.at(j), self.at(j + 1)],
+            x: self.x,
+            y: self.y,
+            j,
+            corners: O::CORNERS,
+            any: &any,
         };
-        for i in inner.clone().step_by(LANES) {
-            // Where nothing is coupled, nor are the coarse points, and `out` has zeros.
-            if are_zero(&any, i) {
-                continue;
-            }
-            let stencil = Stencil {
-                i,
-                rows,
-                weights,
-                across: Neighbours {
-                    before: true,
-                    after: true,
-                },
-                along,
-            };
-            let parts = stencil.product::<LANES>();
-            let count = LANES.min(inner.end - i);
-            for (out, values) in out.parts.iter_mut().zip(&parts) {
-                out[i..i + count].copy_from_slice(&values[..count]);
-            }
-        }
-        if seam {
-            for i in [0, self.columns - 1] {
-                let stencil = Stencil {
-                    i,
-                    rows,
-                    weights,
-                    across: Neighbours::of(self.x, i as isize),
-                    along,
-                };
-                for (out, [value]) in out.parts.iter_mut().zip(stencil.product::<1>()) {
-                    out[i] = value;
-                }
-            }
-        }
+        nearby.product(self.isa, out);
         self.any = any;
-    }
-}
-
-/// What the coarse rows of points I, I + 1, … are made of.
-struct Stencil<'a> {
-    i: usize,
-    /// Places −2 … 2.
-    rows: [&'a SplitRow; 5],
-    /// Coarse rows −1, 0, 1.
-    weights: [&'a WeightRow; 3],
-    across: Neighbours,
-    along: Neighbours,
-}
-
-impl Stencil<'_> {
-    /// The weights with which the points at place (px, py) take the values of the coarse points (ox, oy) away.
-    #[inline(always)]
-    fn weight<const W: usize>(&self, px: isize, py: isize, ox: isize, oy: isize) -> [f64; W] {
-        // The coarse point before the place, and where the parent is from there.
-        let (cx, cy) = (px.div_euclid(2), py.div_euclid(2));
-        let (rx, ry) = ((ox - cx) as usize, (oy - cy) as usize);
-        let row = self.weights[(cy + 1) as usize];
-        let part = match (px.rem_euclid(2), py.rem_euclid(2)) {
-            (0, 0) => return [1.0; W],
-            (1, 0) => RIGHT[rx],
-            (0, 1) => BELOW[ry],
-            _ => AMID[2 * ry + rx],
-        };
-        load(&row.weights[part], (self.i as isize + 1 + cx) as usize)
-    }
-
-    /// The interpolants of 1 at a place.
-    #[inline(always)]
-    fn of_one<const W: usize>(&self, px: isize, py: isize) -> [f64; W] {
-        let (cx, cy) = (px.div_euclid(2), py.div_euclid(2));
-        let row = self.weights[(cy + 1) as usize];
-        let part = match (px.rem_euclid(2), py.rem_euclid(2)) {
-            (0, 0) => return [1.0; W],
-            (1, 0) => 0,
-            (0, 1) => 1,
-            _ => 2,
-        };
-        load(&row.one[part], (self.i as isize + 1 + cx) as usize)
-    }
-
-    /// The first and the last coarse point that place `place` takes values of.
-    #[inline(always)]
-    fn has_parent(place: isize, of: isize) -> bool {
-        let first = place.div_euclid(2);
-        of == first || of == first + place.rem_euclid(2)
-    }
-
-    /// The couplings of the points at (px, py) to their neighbours in direction (dx, dy).
-    #[inline(always)]
-    fn coupling<const W: usize>(&self, px: isize, py: isize, dx: isize, dy: isize) -> [f64; W] {
-        let x = 2 * self.i as isize + self.across.step(px);
-        let here = self.rows[(py + 2) as usize];
-        let above = self.rows[(self.along.next(py, -1).clamp(-2, 2) + 2) as usize];
-        match (dx, dy) {
-            (1, 0) => here.at(EAST, x),
-            (-1, 0) => here.at(EAST, x - 1),
-            (0, 1) => here.at(SOUTH, x),
-            (1, 1) => here.at(SOUTH_EAST, x),
-            (-1, 1) => here.at(SOUTH_WEST, x),
-            (0, -1) => above.at(SOUTH, x),
-            (-1, -1) => above.at(SOUTH_EAST, x - 1),
-            _ => above.at(SOUTH_WEST, x + 1),
-        }
-    }
-
-    #[inline(always)]
-    fn product<const W: usize>(&self) -> [[f64; W]; PARTS] {
-        const AROUND: [(isize, isize); 8] = [
-            (1, 0),
-            (-1, 0),
-            (0, 1),
-            (0, -1),
-            (1, 1),
-            (-1, -1),
-            (-1, 1),
-            (1, -1),
-        ];
-        // East, south, south-east, south-west, in the order of the parts.
-        const OFFSETS: [(isize, isize); 4] = [(1, 0), (0, 1), (1, 1), (-1, 1)];
-        let mut parts = [[0.0; W]; PARTS];
-        // What all couplings of the coarse point come to, as far as rounding is concerned.
-        let mut size = [0.0; W];
-        for py in -1..=1 {
-            if (py == -1 && !self.along.before) || (py == 1 && !self.along.after) {
-                continue;
-            }
-            for px in -1..=1 {
-                if (px == -1 && !self.across.before) || (px == 1 && !self.across.after) {
-                    continue;
-                }
-                let own: [f64; W] = self.weight(px, py, 0, 0);
-                let x = 2 * self.i as isize + self.across.step(px);
-                let excess: [f64; W] = self.rows[(py + 2) as usize].at(EXCESS, x);
-                let one: [f64; W] = self.of_one(px, py);
-                let mut diagonal = excess;
-                let mut of_one: [f64; W] = std::array::from_fn(|k| excess[k] * one[k]);
-                for (dx, dy) in AROUND {
-                    let coupling: [f64; W] = self.coupling(px, py, dx, dy);
-                    // No corner is coupled on the finest level, and nothing where all is fixed.
-                    if coupling.iter().all(|&coupling| coupling == 0.0) {
-                        continue;
-                    }
-                    let (qx, qy) = (self.across.next(px, dx), self.along.next(py, dy));
-                    let there: [f64; W] = self.of_one(qx, qy);
-                    for k in 0..W {
-                        diagonal[k] += coupling[k];
-                        of_one[k] += coupling[k] * (one[k] - there[k]);
-                    }
-                    for (part, (ox, oy)) in OFFSETS.into_iter().enumerate() {
-                        if Self::has_parent(qx, ox) && Self::has_parent(qy, oy) {
-                            let other: [f64; W] = self.weight(qx, qy, ox, oy);
-                            for k in 0..W {
-                                parts[part][k] += (own[k] * coupling[k]) * other[k];
-                            }
-                        }
-                    }
-                }
-                for (part, (ox, oy)) in OFFSETS.into_iter().enumerate() {
-                    if Self::has_parent(px, ox) && Self::has_parent(py, oy) {
-                        let other: [f64; W] = self.weight(px, py, ox, oy);
-                        for k in 0..W {
-                            parts[part][k] -= (own[k] * diagonal[k]) * other[k];
-                        }
-                    }
-                }
-                for k in 0..W {
-                    parts[EXCESS][k] += own[k] * of_one[k];
-                    size[k] += own[k] * diagonal[k];
-                }
-            }
-        }
-        // What is left where all should cancel is rounding; a coupling made of it would tie what is not tied.
-        for part in &mut parts {
-            for k in 0..W {
-                if part[k].abs() <= 1e-14 * size[k] {
-                    part[k] = 0.0;
-                }
-            }
-        }
-        parts
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::blocks::RowBlocks;
     use super::super::finest::{End, Finest};
+    use super::super::interpolation::{AMID, BELOW, RIGHT};
+    use super::super::operator_rows::{EAST, EXCESS, SOUTH, SOUTH_EAST, SOUTH_WEST};
     use super::*;
     use crate::engine::cpu::multigrid::shape::Axis;
     use crate::field::storage::Field;
@@ -358,6 +156,8 @@ mod tests {
     }
 
     impl OperatorRows for Stored {
+        const CORNERS: bool = true;
+
         fn shape(&self) -> &Shape {
             &self.shape
         }
@@ -365,10 +165,6 @@ mod tests {
             let from = &self.rows[y.rem_euclid(self.shape.y.len as isize) as usize];
             out.clone_from(from);
         }
-        fn blocks(&self, _: isize) -> RowBlocks<'_> {
-            RowBlocks::all(self.shape.x.len)
-        }
-
         fn identity(&self, y: isize) -> u64 {
             y.rem_euclid(self.shape.y.len as isize) as u64
         }

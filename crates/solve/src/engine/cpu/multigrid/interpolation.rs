@@ -1,11 +1,14 @@
 //! Interpolation that follows the operator: see `galerkin.rs`.
 
+use super::galerkin::Transfer;
 use super::operator_rows::{
-    EAST, EXCESS, LANES, OperatorRows, SOUTH, SOUTH_EAST, SOUTH_WEST, SplitRow, Window, are_zero,
-    load,
+    EAST, EXCESS, LANES, OperatorRows, SOUTH, SOUTH_EAST, SOUTH_WEST, SPAN, SplitRow, Window,
+    are_zero, load, span,
 };
 use super::shape::Axis;
+use super::written::Written;
 use crate::element::Real;
+use crate::element::simd::{Isa, Work, on_unit};
 
 /// How a point between coarse points takes values: the parts of a [`Transfer`] row.
 ///
@@ -24,6 +27,47 @@ pub(super) struct WeightRow {
     pub weights: [Vec<f64>; WEIGHTS],
     /// What the interpolants of 1 are: to the right, below, amid.
     pub one: [Vec<f64>; 3],
+    /// The columns that are not zero, but for those on both sides.
+    written: Written,
+}
+
+impl WeightRow {
+    /// All zero, for `columns` columns.
+    fn reset(&mut self, columns: usize) {
+        let len = columns + SPAN;
+        for part in self.weights.iter_mut().chain(&mut self.one) {
+            if part.len() == len {
+                let written = self.written.runs();
+                written.for_each(|run| part[run.start + 1..run.end + 1].fill(0.0));
+                (part[0], part[columns + 1]) = (0.0, 0.0);
+            } else {
+                part.clear();
+                part.resize(len, 0.0);
+            }
+        }
+        self.written.clear(columns);
+    }
+
+    /// A part, or from [`WEIGHTS`] on what interpolants of 1 are.
+    #[inline(always)]
+    pub fn part(&self, part: usize) -> &[f64] {
+        match part.checked_sub(WEIGHTS) {
+            None => &self.weights[part],
+            Some(part) => &self.one[part],
+        }
+    }
+
+    /// All of these, from column `first` − 1 on.
+    #[inline(always)]
+    pub fn spans(&self, first: usize) -> [&[f64; SPAN]; WEIGHTS + 3] {
+        std::array::from_fn(|part| span(self.part(part), first))
+    }
+
+    /// Adds as many columns as are computed at once, from column `i` on.
+    #[inline(always)]
+    fn add(&mut self, i: usize, columns: usize) {
+        self.written.add(i..columns.min(i + LANES));
+    }
 }
 
 /// Part of a sum of parts and an excess; parts below zero, which coarse operators have here and there, count as none, so
@@ -133,6 +177,7 @@ pub(super) fn any_of(any: &mut Vec<u64>, rows: &[&SplitRow]) {
 
 /// Weights and products row by row.
 pub(super) struct Maker<'a, O> {
+    pub isa: Isa,
     pub window: Window<'a, O>,
     pub x: Axis,
     pub y: Axis,
@@ -151,10 +196,11 @@ enum Made {
 }
 
 impl<'a, O: OperatorRows> Maker<'a, O> {
-    pub fn new(fine: &'a O, columns: usize) -> Self {
+    pub fn new(isa: Isa, fine: &'a O, columns: usize) -> Self {
         let shape = fine.shape();
         let none = (isize::MIN, Made::Nothing, WeightRow::default());
         Maker {
+            isa,
             x: shape.x,
             y: shape.y,
             window: Window::new(fine),
@@ -176,10 +222,7 @@ impl<'a, O: OperatorRows> Maker<'a, O> {
         let (mut made, mut row) = (*made, std::mem::take(row));
         if *at != j {
             made = Made::Nothing;
-            for part in row.weights.iter_mut().chain(&mut row.one) {
-                part.clear();
-                part.resize(self.columns + 2 + LANES, 0.0);
-            }
+            row.reset(self.columns);
         }
         (made, row)
     }
@@ -188,13 +231,13 @@ impl<'a, O: OperatorRows> Maker<'a, O> {
         self.weights[j.rem_euclid(4) as usize] = (j, made, row);
     }
 
-    /// The weights of row `j` as they are stored.
-    pub fn pack<T: Real>(&self, j: isize, out: &mut Vec<T>) {
-        out.clear();
-        for part in &self.at(j).weights {
-            let part = &part[..self.columns + 2];
-            out.extend(part.iter().map(|&weight| T::from_f64(weight)));
-        }
+    /// Gives the weights of row `j` to `transfer`.
+    pub fn store<T: Real>(&self, j: isize, transfer: &mut Transfer<T>) {
+        let (row, n) = (self.at(j), self.columns);
+        transfer.set_written(j, &row.written, |part| {
+            let part = &row.weights[part];
+            (&part[1..=n], [part[0], part[n + 1]])
+        });
     }
 
     /// Sets the columns on both sides, and what has no point.
@@ -212,8 +255,41 @@ impl<'a, O: OperatorRows> Maker<'a, O> {
     }
 
     /// The weights of points in coarse row `j` itself.
-    #[inline(always)]
     pub fn right_weights(&mut self, j: isize) {
+        on_unit(self.isa, RightWeights(self, j));
+    }
+
+    /// All weights of row `j`.
+    pub fn weights(&mut self, j: isize) {
+        self.right_weights(j);
+        self.right_weights(j + 1);
+        on_unit(self.isa, LowerWeights(self, j));
+    }
+}
+
+/// The weights of points in a coarse row.
+struct RightWeights<'m, 'a, O>(&'m mut Maker<'a, O>, isize);
+
+impl<O: OperatorRows> Work for RightWeights<'_, '_, O> {
+    #[inline(always)]
+    fn run(self) {
+        self.0.make_right_weights(self.1);
+    }
+}
+
+/// Those of points below it, of which the ones in it and in the next row are there.
+struct LowerWeights<'m, 'a, O>(&'m mut Maker<'a, O>, isize);
+
+impl<O: OperatorRows> Work for LowerWeights<'_, '_, O> {
+    #[inline(always)]
+    fn run(self) {
+        self.0.make_lower_weights(self.1);
+    }
+}
+
+impl<O: OperatorRows> Maker<'_, O> {
+    #[inline(always)]
+    fn make_right_weights(&mut self, j: isize) {
         let (made, mut row) = self.take(j);
         if made < Made::Right && self.y.coarser().has(j) {
             let y = self.y.fine_of(j);
@@ -226,6 +302,7 @@ impl<'a, O: OperatorRows> Maker<'a, O> {
                 if are_zero(&self.any, i) {
                     continue;
                 }
+                row.add(i, self.columns);
                 let sums = Sums::of::<LANES>(above, here, 2 * i as isize + 1);
                 let mut lanes = [[0.0; LANES]; 3];
                 #[allow(clippy::needless_range_loop)] // Lanes of three arrays.
@@ -248,11 +325,8 @@ impl<'a, O: OperatorRows> Maker<'a, O> {
         self.put(j, made.max(Made::Right), row);
     }
 
-    /// All weights of row `j`.
     #[inline(always)]
-    pub fn weights(&mut self, j: isize) {
-        self.right_weights(j);
-        self.right_weights(j + 1);
+    fn make_lower_weights(&mut self, j: isize) {
         let (made, mut row) = self.take(j);
         if made < Made::All && self.y.has_between(j) {
             let y = self.y.fine_of(j) + 1;
@@ -264,6 +338,7 @@ impl<'a, O: OperatorRows> Maker<'a, O> {
                 if are_zero(&self.any, i) {
                     continue;
                 }
+                row.add(i, self.columns);
                 let sums = Sums::of::<LANES>(above, here, 2 * i as isize);
                 let mut lanes = [[0.0; LANES]; 3];
                 #[allow(clippy::needless_range_loop)] // Lanes of three arrays.

@@ -2,14 +2,16 @@
 
 use std::ops::Range;
 
-use super::blocks::RowBlocks;
 use super::shape::Shape;
+use super::written::Written;
 
 /// A row of an operator in `f64`.
 #[derive(Clone, Default)]
 pub(crate) struct OperatorRow {
     /// Couplings to the point to the right, below, below to the right, below to the left; the excess.
     pub parts: [Vec<f64>; PARTS],
+    /// The columns that are not zero.
+    pub written: Written,
 }
 
 /// The parts of an operator.
@@ -24,37 +26,36 @@ impl OperatorRow {
     /// All zero, for `nx` columns.
     pub fn reset(&mut self, nx: usize) {
         for part in &mut self.parts {
-            part.clear();
-            part.resize(nx, 0.0);
-        }
-    }
-
-    /// Zero in these columns.
-    fn clear(&mut self, columns: &[Range<usize>]) {
-        for part in &mut self.parts {
-            for columns in columns {
-                part[columns.clone()].fill(0.0);
+            if part.len() == nx {
+                self.written.runs().for_each(|run| part[run].fill(0.0));
+            } else {
+                part.clear();
+                part.resize(nx, 0.0);
             }
         }
+        self.written.clear(nx);
     }
 }
 
 /// An operator by rows.
 pub(crate) trait OperatorRows {
+    /// Whether points are coupled across corners.
+    const CORNERS: bool;
     /// Its level.
     fn shape(&self) -> &Shape;
     /// Row `y`, which the grid has, own or near: `out` comes with zeros.
     fn row(&self, y: isize, out: &mut OperatorRow);
-    /// The columns of row `y` beyond which all is zero.
-    fn blocks(&self, y: isize) -> RowBlocks<'_>;
     /// Rows with the same number are the same.
     fn identity(&self, y: isize) -> u64;
 }
 
 /// Columns beyond both ends of a split row.
-const GHOSTS: isize = 4;
+pub(super) const GHOSTS: isize = 4;
 /// Points that are computed at once.
 pub(super) const LANES: usize = 8;
+/// Coarse points whose surroundings are looked up at once, and how far these reach in a half row or a row of weights.
+pub(super) const BLOCK: usize = 2 * LANES;
+pub(super) const SPAN: usize = BLOCK + 4;
 
 /// A row of an operator with even and odd columns apart, so that neighbouring coarse points find theirs side by side.
 #[derive(Clone, Default)]
@@ -69,15 +70,14 @@ pub(super) struct SplitRow {
 impl SplitRow {
     /// Elements of half a row of `nx` columns.
     fn half(nx: usize) -> usize {
-        (nx + 2 * GHOSTS as usize) / 2 + 1 + LANES
+        nx / 2 + GHOSTS as usize + 1 + BLOCK
     }
 
-    /// Takes the columns `blocks` of a row that is zero elsewhere.
-    fn set(&mut self, row: &OperatorRow, blocks: RowBlocks<'_>, wraps: bool) {
+    fn set(&mut self, row: &OperatorRow, wraps: bool) {
         let nx = row.parts[0].len();
         let first = GHOSTS as usize / 2;
         self.clear(nx);
-        self.taken.extend(blocks.ranges());
+        self.taken.extend(row.written.runs());
         for (halves, from) in self.parts.iter_mut().zip(&row.parts) {
             let [even, odd] = halves;
             for taken in &self.taken {
@@ -135,6 +135,13 @@ impl SplitRow {
         &self.any
     }
 
+    /// The parts around the coarse points from `first` on: from column 2 · `first` − [`GHOSTS`] on.
+    #[inline(always)]
+    pub(super) fn spans(&self, first: usize) -> [[&[f64; SPAN]; 2]; PARTS] {
+        let parts = self.parts.each_ref();
+        parts.map(|halves| halves.each_ref().map(|half| span(half, first)))
+    }
+
     /// Columns x, x + 2, … of a part.
     #[inline(always)]
     pub(super) fn at<const W: usize>(&self, part: usize, x: isize) -> [f64; W] {
@@ -157,6 +164,12 @@ pub(super) fn load<const W: usize>(from: &[f64], at: usize) -> [f64; W] {
     let mut lanes = [0.0; W];
     lanes.copy_from_slice(&from[at..at + W]);
     lanes
+}
+
+/// The elements from `first` on.
+#[inline(always)]
+pub(super) fn span(of: &[f64], first: usize) -> &[f64; SPAN] {
+    of[first..].first_chunk().expect("rows are longer")
 }
 
 /// The last few rows.
@@ -189,8 +202,8 @@ impl<'a, O: OperatorRows> Window<'a, O> {
             *at = y;
             if shape.y.has(y) {
                 self.of.row(y, &mut self.row);
-                row.set(&self.row, self.of.blocks(y), shape.x.wraps);
-                self.row.clear(&row.taken);
+                row.set(&self.row, shape.x.wraps);
+                self.row.reset(shape.x.len);
             } else {
                 row.clear(shape.x.len);
             }

@@ -3,10 +3,13 @@
 //! Where nothing but the sides tells cells apart, a level has a dozen different rows. They are stored once, so they cost
 //! no memory to speak of and stay in the cache.
 
+use std::alloc::{Layout, handle_alloc_error};
 use std::collections::HashMap;
 use std::ops::Range;
 
+use super::written::Written;
 use crate::element::Real;
+use crate::field::storage::Zeros;
 
 /// Rows of several parts each; every part has `nx` columns and one more on both sides.
 pub(crate) struct RowTable<T> {
@@ -16,9 +19,11 @@ pub(crate) struct RowTable<T> {
     /// Which of `rows` each row is.
     index: Vec<u32>,
     /// The first is all zero.
-    rows: Vec<Vec<T>>,
+    rows: Rows<T>,
     /// Rows by their checksum.
     known: HashMap<u32, u32>,
+    /// What is written of a row.
+    packed: Vec<T>,
 }
 
 impl<T: Real> RowTable<T> {
@@ -29,8 +34,9 @@ impl<T: Real> RowTable<T> {
             nx,
             first: rows.start,
             index: vec![0; rows.len()],
-            rows: vec![vec![T::ZERO; parts * (nx + 2)]],
+            rows: Rows::new(parts * (nx + 2)),
             known: HashMap::new(),
+            packed: Vec::new(),
         }
     }
 
@@ -54,8 +60,8 @@ impl<T: Real> RowTable<T> {
     }
 
     /// The different rows, by their numbers.
-    pub fn distinct(&self) -> &[Vec<T>] {
-        &self.rows
+    pub fn distinct(&self) -> impl ExactSizeIterator<Item = &[T]> {
+        (0..self.rows.places.len()).map(|at| self.rows.get(at as u32))
     }
 
     /// Rows with the same number are the same.
@@ -75,7 +81,7 @@ impl<T: Real> RowTable<T> {
     /// All parts of row `y`, one after the other.
     #[inline(always)]
     pub fn whole(&self, y: isize) -> &[T] {
-        &self.rows[self.index[self.slot(y)] as usize]
+        self.rows.get(self.index[self.slot(y)])
     }
 
     /// Part `part` of row `y`, columns −1 to nx.
@@ -91,7 +97,7 @@ impl<T: Real> RowTable<T> {
         if y > self.first {
             self.part(y - 1, part)
         } else {
-            &self.rows[0][columns]
+            &self.rows.get(0)[columns]
         }
     }
 
@@ -104,19 +110,136 @@ impl<T: Real> RowTable<T> {
     /// Sets row `y`: all parts, with the columns on both sides.
     pub fn set(&mut self, y: isize, row: &[T]) {
         assert_eq!(row.len(), self.elements());
+        let checksum = crc32fast::hash(bytemuck::cast_slice(row));
+        let known = self.known.get(&checksum).copied();
+        let same = known.filter(|&at| are_same(self.rows.get(at), row));
         let slot = self.slot(y);
-        let bytes = bytemuck::cast_slice::<T, u8>(row);
-        let checksum = crc32fast::hash(bytes);
-        let same = self
-            .known
-            .get(&checksum)
-            .copied()
-            .filter(|&at| bytemuck::cast_slice::<T, u8>(&self.rows[at as usize]) == bytes);
         self.index[slot] = same.unwrap_or_else(|| {
-            let at = self.rows.len() as u32;
-            self.rows.push(row.to_vec());
+            let at = self.rows.push();
+            self.rows.get_mut(at).copy_from_slice(row);
             self.known.insert(checksum, at);
             at
         });
+    }
+
+    /// The same, rounded, of a row whose parts are zero but for the columns `written` and those on both sides. `part`: the columns
+    /// of a part, and the two.
+    pub fn set_written<'a>(
+        &mut self,
+        y: isize,
+        written: &Written,
+        part: impl Fn(usize) -> (&'a [f64], [f64; 2]),
+    ) {
+        let slot = self.slot(y);
+        self.packed.clear();
+        for (columns, [before, after]) in (0..self.parts).map(part) {
+            self.packed.push(T::from_f64(before));
+            for run in written.runs() {
+                let columns = columns[run].iter();
+                self.packed.extend(columns.map(|&value| T::from_f64(value)));
+            }
+            self.packed.push(T::from_f64(after));
+        }
+        let bytes = bytemuck::cast_slice::<T, u8>(&self.packed);
+        if bytes.iter().fold(0, |all, byte| all | byte) == 0 {
+            self.index[slot] = 0;
+            return;
+        }
+        let mut checksum = crc32fast::Hasher::new();
+        checksum.update(bytes);
+        if !written.are_all() {
+            for run in written.runs() {
+                checksum.update(bytemuck::bytes_of(&[run.start, run.end]));
+            }
+        }
+        let checksum = checksum.finalize();
+        let put = |row: &mut [T]| {
+            let mut packed = &self.packed[..];
+            for part in row.chunks_exact_mut(self.nx + 2) {
+                let mut take = |out: &mut [T]| {
+                    let (taken, rest) = packed.split_at(out.len());
+                    out.copy_from_slice(taken);
+                    packed = rest;
+                };
+                take(&mut part[..1]);
+                for run in written.runs() {
+                    take(&mut part[run.start + 1..run.end + 1]);
+                }
+                take(&mut part[self.nx + 1..]);
+            }
+        };
+        if let Some(&at) = self.known.get(&checksum) {
+            let mut row = vec![T::ZERO; self.elements()];
+            put(&mut row);
+            if are_same(self.rows.get(at), &row) {
+                self.index[slot] = at;
+                return;
+            }
+        }
+        let at = self.rows.push();
+        put(self.rows.get_mut(at));
+        self.known.insert(checksum, at);
+        self.index[slot] = at;
+    }
+}
+
+/// Whether two rows have the same bits.
+fn are_same<T: Real>(one: &[T], other: &[T]) -> bool {
+    bytemuck::cast_slice::<T, u8>(one) == bytemuck::cast_slice::<T, u8>(other)
+}
+
+/// Rows of zeros one after the other, in chunks: large ones are huge pages, which are made in a third of the time.
+struct Rows<T> {
+    elements: usize,
+    chunks: Vec<Zeros<T>>,
+    /// The chunk of each row and its first element there.
+    places: Vec<(u32, usize)>,
+}
+
+/// Rows of the first chunk: where sides alone tell rows apart there are hardly more.
+const FIRST_ROWS: usize = 16;
+/// Bytes of a chunk, at most, if more than a row fits.
+const LARGEST_CHUNK: usize = 4 << 20;
+
+impl<T: Real> Rows<T> {
+    /// One row of so many elements.
+    fn new(elements: usize) -> Rows<T> {
+        let mut rows = Rows {
+            elements,
+            chunks: Vec::new(),
+            places: Vec::new(),
+        };
+        rows.push();
+        rows
+    }
+
+    /// Adds a row. Its number.
+    fn push(&mut self) -> u32 {
+        let next = self.places.last().map(|(_, start)| start + self.elements);
+        let room = self.chunks.last().map_or(0, |chunk| chunk.len());
+        let start = next.filter(|start| start + self.elements <= room);
+        let start = start.unwrap_or_else(|| {
+            let most = (LARGEST_CHUNK / size_of::<T>() / self.elements).max(1);
+            let len = self.elements * self.places.len().max(FIRST_ROWS).min(most);
+            let chunk = Zeros::new(len).unwrap_or_else(|_| match Layout::array::<T>(len) {
+                Ok(layout) => handle_alloc_error(layout),
+                Err(error) => panic!("{error}"),
+            });
+            self.chunks.push(chunk);
+            0
+        });
+        self.places.push((self.chunks.len() as u32 - 1, start));
+        self.places.len() as u32 - 1
+    }
+
+    #[inline(always)]
+    fn get(&self, at: u32) -> &[T] {
+        let (chunk, start) = self.places[at as usize];
+        &self.chunks[chunk as usize][start..start + self.elements]
+    }
+
+    fn get_mut(&mut self, at: u32) -> &mut [T] {
+        let (chunk, start) = self.places[at as usize];
+        &mut self.chunks[chunk as usize][start..start + self.elements]
     }
 }

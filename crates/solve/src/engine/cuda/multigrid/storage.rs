@@ -46,7 +46,7 @@ impl<T: Real> DeviceTable<T> {
         let index: Vec<u32> = (-1..len).map(identity).collect();
         let rows = Buffer::new(stream.device(), table.distinct().len() * table.elements())?;
         let (mut staged, mut at) = (Vec::new(), 0);
-        let mut distinct = table.distinct().iter().peekable();
+        let mut distinct = table.distinct().peekable();
         while let Some(row) = distinct.next() {
             staged.extend_from_slice(row);
             if staged.len() >= COPY || distinct.peek().is_none() {

@@ -6,8 +6,8 @@ use std::io;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut, Range};
 
-use bytemuck::allocation::try_zeroed_slice_box;
-use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
+use bytemuck::allocation::try_zeroed_vec;
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use memmap2::MmapMut;
 
 /// Columns of padding left and right of every row: deeper than the halo of any pass plus one vector.
@@ -22,23 +22,26 @@ const ROUNDED_FROM: usize = HUGE_PAGE / 2;
 /// Where rows are.
 enum Memory {
     /// Of the allocator, which mostly keeps it for the next one: coarse levels have dozens of fields, and to map, make and
-    /// unmap a page takes longer than to write to it.
-    Allocated(Box<[Line]>),
+    /// unmap a page takes longer than to write to it. What is asked for is not aligned, so that what the system has just cleared
+    /// is not cleared again: from byte `first` on it is.
+    Allocated {
+        bytes: Vec<u8>,
+        first: usize,
+    },
     Mapped(MmapMut),
 }
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C, align(64))]
-struct Line([u8; 64]);
+/// Bytes that fields are aligned to: a line of the cache.
+const LINE: usize = 64;
 
 impl Memory {
     /// Zeros.
     fn new(bytes: usize) -> io::Result<Memory> {
         if bytes < ROUNDED_FROM {
-            let lines = try_zeroed_slice_box(bytes.div_ceil(size_of::<Line>()));
-            return Ok(Memory::Allocated(
-                lines.map_err(|()| io::ErrorKind::OutOfMemory)?,
-            ));
+            let allocated = try_zeroed_vec::<u8>(bytes.next_multiple_of(LINE) + LINE);
+            let bytes = allocated.map_err(|()| io::ErrorKind::OutOfMemory)?;
+            let first = bytes.as_ptr().align_offset(LINE);
+            return Ok(Memory::Allocated { bytes, first });
         }
         // Linux aligns a mapping to huge pages, which it has no others of then, if it is a whole number of them.
         let mapped = bytes
@@ -55,14 +58,17 @@ impl Memory {
 
     fn bytes(&self) -> &[u8] {
         match self {
-            Memory::Allocated(lines) => cast_slice(lines),
+            Memory::Allocated { bytes, first } => &bytes[*first..][..bytes.len() - LINE],
             Memory::Mapped(map) => map,
         }
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
         match self {
-            Memory::Allocated(lines) => cast_slice_mut(lines),
+            Memory::Allocated { bytes, first } => {
+                let len = bytes.len() - LINE;
+                &mut bytes[*first..][..len]
+            }
             Memory::Mapped(map) => map,
         }
     }

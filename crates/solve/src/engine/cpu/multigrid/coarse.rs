@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::blocks::{BLOCK, Blocks, RowBlocks, in_blocks};
 use super::galerkin::{CoarseRow, Transfer};
 use super::operator_rows::{
-    EAST, EXCESS, OperatorRow, OperatorRows, PARTS, SOUTH, SOUTH_EAST, SOUTH_WEST,
+    EAST, EXCESS, OperatorRow, OperatorRows, PARTS, SOUTH, SOUTH_EAST, SOUTH_WEST, SplitRow,
 };
 use super::row_table::RowTable;
 use super::rows::{
@@ -17,6 +17,7 @@ use super::rows::{
 };
 use super::shape::{HALO, Shape};
 use super::wavefront::{Kept, Relaxation};
+use super::written::Written;
 use crate::element::Real;
 use crate::element::simd::{Isa, Work, on_unit};
 use crate::exchange::level_rows::LevelRows;
@@ -146,6 +147,7 @@ impl<T: Real> Operator<T> {
         }
         rows.halo_of(&self.shape, &mut self.parts, HALO)?;
         let (mut known, isa) = (HashMap::new(), Isa::widest());
+        let mut written = Written::default();
         for y in self.shape.rows(HALO - 1) {
             let key = (self.parts.identity(y - 1), self.parts.identity(y));
             if let Some(&from) = known.get(&key) {
@@ -156,13 +158,29 @@ impl<T: Real> Operator<T> {
             self.packed.clear();
             self.packed.resize(self.shape.x.len + 2, T::ZERO);
             let part = |y: isize, part: usize| self.parts.part(y, part);
+            // What is coupled to a column is beside it.
+            let nx = self.shape.x.len;
+            written.clear(nx);
+            for run in [y - 1, y]
+                .map(|y| self.parts.written(y).runs())
+                .into_iter()
+                .flatten()
+            {
+                written.add(run.start.saturating_sub(1)..nx.min(run.end + 1));
+                if self.shape.x.wraps {
+                    written.add(0..1);
+                    written.add(nx - 1..nx);
+                }
+            }
             let work = Inverses {
+                written: &written,
                 here: [EAST, SOUTH, SOUTH_EAST, SOUTH_WEST, EXCESS].map(|of| part(y, of)),
                 above: [SOUTH, SOUTH_EAST, SOUTH_WEST].map(|of| part(y - 1, of)),
                 out: &mut self.packed,
             };
             on_unit(isa, work);
-            self.inverse.set(y, &self.packed);
+            let (inverse, zero) = (&self.packed[1..=nx], [T::ZERO; 2]);
+            self.inverse.set_written(y, &written, |_| (inverse, zero));
         }
         if plain {
             self.same = self.find_same();
@@ -176,6 +194,10 @@ impl<T: Real> Operator<T> {
     fn find_blocks(&self) -> Blocks {
         let rows = self.shape.rows(HALO);
         Blocks::around(rows, self.shape.x, |y, columns| {
+            let mut tables = self.tables().into_iter();
+            if !tables.any(|table| table.written(y).has_some(columns.clone())) {
+                return false;
+            }
             let columns = columns.start + 1..columns.end + 1;
             let any = |row: &[T]| {
                 let any = |all: bool, value: &T| all | (*value != T::ZERO);
@@ -281,6 +303,8 @@ fn add_part<T: Real>(inverse: &[T], correction: &[T], out: &mut [T], start: usiz
 
 /// 1 / the diagonal of a row; columns from −1 to nx, of which the outermost are left as they are.
 struct Inverses<'a, T> {
+    /// The columns that are not zero.
+    written: &'a Written,
     /// Couplings to the east, south, south-east and south-west, and the excess.
     here: [&'a [T]; PARTS],
     /// Of the row above, to the south, south-east and south-west.
@@ -288,28 +312,32 @@ struct Inverses<'a, T> {
     out: &'a mut [T],
 }
 
-impl<T: Real> Work for Inverses<'_, T> {
+impl<'a, T: Real> Work for Inverses<'a, T> {
     #[inline(always)]
     fn run(self) {
-        let n = self.out.len() - 2;
-        let [east, south, south_east, south_west, excess] = self.here.map(|row| &row[1..=n]);
-        let west = &self.here[EAST][..n];
-        let [north, north_west, north_east] = self.above;
-        let (north, north_west, north_east) = (&north[1..=n], &north_west[..n], &north_east[2..]);
-        assert!(north_east.len() == n);
-        let out = &mut self.out[1..=n];
-        for x in 0..n {
-            let sum = |of: fn(f64) -> f64| {
-                let pair = |one: T, other: T| of(one.to_f64()) + of(other.to_f64());
-                (pair(east[x], west[x]) + pair(south[x], north[x]))
-                    + (pair(south_east[x], north_west[x]) + pair(south_west[x], north_east[x]))
-            };
-            let diagonal = sum(|coupling| coupling) + excess[x].to_f64();
-            // By Gershgorin no eigenvalue of D⁻¹A is above 2 then, also where couplings are negative.
-            let bound = 0.5 * (diagonal + sum(f64::abs));
-            let diagonal = diagonal.max(bound);
-            let inverse = 1.0 / diagonal;
-            out[x] = T::from_f64(if diagonal > 0.0 { inverse } else { 0.0 });
+        for run in self.written.runs() {
+            // Column x is at x + 1.
+            let before = |row: &'a [T]| &row[run.clone()];
+            let at = |row: &'a [T]| &row[run.start + 1..run.end + 1];
+            let after = |row: &'a [T]| &row[run.start + 2..run.end + 2];
+            let [east, south, south_east, south_west, excess] = self.here.map(at);
+            let (west, [north, north_west, north_east]) = (before(self.here[EAST]), self.above);
+            let (north, north_west, north_east) =
+                (at(north), before(north_west), after(north_east));
+            let out = &mut self.out[run.start + 1..run.end + 1];
+            for x in 0..out.len() {
+                let sum = |of: fn(f64) -> f64| {
+                    let pair = |one: T, other: T| of(one.to_f64()) + of(other.to_f64());
+                    (pair(east[x], west[x]) + pair(south[x], north[x]))
+                        + (pair(south_east[x], north_west[x]) + pair(south_west[x], north_east[x]))
+                };
+                let diagonal = sum(|coupling| coupling) + excess[x].to_f64();
+                // By Gershgorin no eigenvalue of D⁻¹A is above 2 then, also where couplings are negative.
+                let bound = 0.5 * (diagonal + sum(f64::abs));
+                let diagonal = diagonal.max(bound);
+                let inverse = 1.0 / diagonal;
+                out[x] = T::from_f64(if diagonal > 0.0 { inverse } else { 0.0 });
+            }
         }
     }
 }
@@ -321,16 +349,11 @@ impl<T: Real> OperatorRows for Operator<T> {
         &self.shape
     }
 
-    fn row(&self, y: isize, out: &mut OperatorRow) {
+    fn row(&self, y: isize, out: &mut SplitRow) {
+        let parts: [&[T]; PARTS] = std::array::from_fn(|part| &self.parts.part(y, part)[1..]);
         for columns in self.blocks.of(y).ranges() {
-            out.written.add(columns.clone());
-            for (part, out) in out.parts.iter_mut().enumerate() {
-                let from = &self.parts.part(y, part)[1..];
-                let columns = columns.clone();
-                for (out, &value) in out[columns.clone()].iter_mut().zip(&from[columns]) {
-                    *out = value.to_f64();
-                }
-            }
+            let part = |part: usize| (part, &parts[part][columns.clone()]);
+            out.put(columns.start, &std::array::from_fn::<_, PARTS, _>(part));
         }
     }
 

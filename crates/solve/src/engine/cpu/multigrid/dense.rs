@@ -1,8 +1,6 @@
 //! The coarsest level, solved directly.
 
-use super::operator_rows::{
-    EAST, EXCESS, OperatorRow, OperatorRows, SOUTH, SOUTH_EAST, SOUTH_WEST,
-};
+use super::operator_rows::{EAST, EXCESS, OperatorRows, SOUTH, SOUTH_EAST, SOUTH_WEST, SplitRow};
 
 /// A Cholesky factor L of the operator, row by row, with the reciprocals of its diagonal, in a fixed order of operations.
 pub(crate) struct Dense {
@@ -19,20 +17,24 @@ impl Dense {
         let (nx, ny) = (shape.x.len, shape.y.len);
         let n = nx * ny;
         let mut matrix = vec![0.0; n * n];
-        let mut row = OperatorRow::default();
+        let mut row = SplitRow::default();
         for y in 0..ny {
-            row.reset(nx);
+            row.clear(nx);
             operator.row(y as isize, &mut row);
+            let at = |part: usize, x: usize| {
+                let [value] = row.at(part, x as isize);
+                value
+            };
             for x in 0..nx {
                 let from = y * nx + x;
-                matrix[from * n + from] += row.parts[EXCESS][x];
+                matrix[from * n + from] += at(EXCESS, x);
                 for (part, dx, dy) in [
                     (EAST, 1, 0),
                     (SOUTH, 0, 1),
                     (SOUTH_EAST, 1, 1),
                     (SOUTH_WEST, -1, 1),
                 ] {
-                    let coupling = row.parts[part][x];
+                    let coupling = at(part, x);
                     if coupling == 0.0 {
                         continue;
                     }

@@ -9,7 +9,6 @@ use std::ops::Range;
 
 use super::blocks::{BLOCK, Blocks, RowBlocks, in_blocks};
 use super::coefficients::Coefficients;
-use super::operator_rows::{EAST, EXCESS, OperatorRow, OperatorRows, SOUTH};
 use super::rows::{
     Ahead, Around, Relaxed, Residual, Wanted, ask_for, five_point, five_varying_points, hold,
 };
@@ -71,7 +70,7 @@ impl Finest {
     }
 
     /// The columns that are not on a fixed side.
-    fn columns(&self) -> Range<usize> {
+    pub(super) fn columns(&self) -> Range<usize> {
         let [left, right] = self.ends[0];
         let n = self.shape.x.len;
         usize::from(left == End::Fixed)..n - usize::from(right == End::Fixed)
@@ -244,7 +243,7 @@ impl Finest {
         self.part(0, x as isize) * self.part(1, y)
     }
 
-    fn mask(&self, y: isize) -> Option<&[u8]> {
+    pub(super) fn mask(&self, y: isize) -> Option<&[u8]> {
         self.fixed.as_ref().map(|fixed| fixed.row(y))
     }
 
@@ -487,98 +486,5 @@ impl Relaxation<f64> for WithRightSide<'_> {
             return Ahead::default();
         }
         Ahead::of([u, right_side], self.finest.mask(y))
-    }
-}
-
-impl OperatorRows for Finest {
-    const CORNERS: bool = false;
-
-    fn shape(&self) -> &Shape {
-        &self.shape
-    }
-
-    fn row(&self, y: isize, out: &mut OperatorRow) {
-        let nx = self.shape.x.len;
-        if self.row_is_fixed(y) {
-            return;
-        }
-        let mask = self.mask(y);
-        let beside = |y: isize| self.shape.y.has(y).then(|| self.mask(y));
-        let (above, below) = (beside(y - 1), beside(y + 1));
-        // Whether a neighbour in another row is fixed; none, if there is none.
-        let fixed_in = |row: &Option<Option<&[u8]>>, y: isize, x: usize| {
-            row.map(|mask| self.row_is_fixed(y) || self.is_fixed(mask, x))
-        };
-        let (edge, last) = (self.part(1, y), nx - 1);
-        let rows = self.coefficients.as_ref().map(|of| of.row(y));
-        let blocks = self.blocks.of(y);
-        blocks.ranges().for_each(|columns| out.written.add(columns));
-        for x in blocks.ranges().flatten() {
-            if self.is_fixed(mask, x) {
-                continue;
-            }
-            let side = self.part(0, x as isize);
-            let wraps = self.shape.x.wraps;
-            let right = match x {
-                x if x < last => Some(self.is_fixed(mask, x + 1)),
-                _ if wraps => Some(self.is_fixed(mask, 0)),
-                _ => None,
-            };
-            let left = match x {
-                0 if wraps => Some(self.is_fixed(mask, last)),
-                0 => None,
-                _ => Some(self.is_fixed(mask, x - 1)),
-            };
-            // East, west, south, north; excess.
-            let (couplings, mut excess) = match &rows {
-                None => ([edge, edge, side, side], 0.0),
-                Some(rows) => {
-                    let (east, south) = ([rows.east[x + 1], rows.east[x]], rows.south[x + 1]);
-                    (
-                        [east[0], east[1], south, rows.north[x + 1]],
-                        rows.excess[x + 1],
-                    )
-                }
-            };
-            match right {
-                Some(false) => out.parts[EAST][x] = couplings[0],
-                Some(true) => excess += couplings[0],
-                None => {}
-            }
-            if left == Some(true) {
-                excess += couplings[1];
-            }
-            match fixed_in(&below, y + 1, x) {
-                Some(false) => out.parts[SOUTH][x] = couplings[2],
-                Some(true) => excess += couplings[2],
-                None => {}
-            }
-            if fixed_in(&above, y - 1, x) == Some(true) {
-                excess += couplings[3];
-            }
-            out.parts[EXCESS][x] = excess;
-        }
-    }
-
-    fn identity(&self, y: isize) -> u64 {
-        let inside = y.rem_euclid(self.shape.y.len as isize);
-        if self.fixed.is_some() {
-            return inside as u64;
-        }
-        // Without a mask only what is beside a row tells it from others.
-        let kind = |y: isize| match (self.shape.y.has(y), self.row_is_fixed(y)) {
-            (false, _) => 0,
-            (_, true) => 1,
-            _ => 2,
-        };
-        let kinds = kind(y - 1)
-            + 3 * kind(y)
-            + 9 * kind(y + 1)
-            + 27 * u64::from(self.part(1, inside) != 1.0);
-        match &self.coefficients {
-            None => kinds,
-            // The row above couples it upwards. There are fewer different rows than 2^29.
-            Some(of) => kinds + 64 * (of.identity(y) + (of.identity_above(y) << 29)),
-        }
     }
 }

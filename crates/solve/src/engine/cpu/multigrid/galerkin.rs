@@ -144,7 +144,7 @@ impl<O: OperatorRows> Maker<'_, O> {
 mod tests {
     use super::super::finest::{End, Finest};
     use super::super::interpolation::{AMID, BELOW, RIGHT};
-    use super::super::operator_rows::{EAST, EXCESS, SOUTH, SOUTH_EAST, SOUTH_WEST};
+    use super::super::operator_rows::{EAST, EXCESS, SOUTH, SOUTH_EAST, SOUTH_WEST, SplitRow};
     use super::*;
     use crate::engine::cpu::multigrid::shape::Axis;
     use crate::field::storage::Field;
@@ -161,9 +161,11 @@ mod tests {
         fn shape(&self) -> &Shape {
             &self.shape
         }
-        fn row(&self, y: isize, out: &mut OperatorRow) {
+        fn row(&self, y: isize, out: &mut SplitRow) {
             let from = &self.rows[y.rem_euclid(self.shape.y.len as isize) as usize];
-            out.clone_from(from);
+            let parts: Vec<(usize, &[f64])> =
+                from.parts.iter().map(Vec::as_slice).enumerate().collect();
+            out.put(0, &parts);
         }
         fn identity(&self, y: isize) -> u64 {
             y.rem_euclid(self.shape.y.len as isize) as u64
@@ -174,9 +176,16 @@ mod tests {
         let shape = of.shape().clone();
         let rows = (0..shape.y.len)
             .map(|y| {
+                let mut split = SplitRow::default();
+                split.clear(shape.x.len);
+                of.row(y as isize, &mut split);
                 let mut row = OperatorRow::default();
                 row.reset(shape.x.len);
-                of.row(y as isize, &mut row);
+                for (part, out) in row.parts.iter_mut().enumerate() {
+                    for (x, out) in out.iter_mut().enumerate() {
+                        [*out] = split.at(part, x as isize);
+                    }
+                }
                 row
             })
             .collect();

@@ -336,10 +336,17 @@ impl<'a> Block<'a> {
     /// Of the [`BLOCK`] points from `first` on.
     #[inline(always)]
     fn of(nearby: &Nearby<'a>, first: usize) -> Block<'a> {
-        Block {
-            rows: nearby.rows.map(|row| row.spans(first)),
-            weights: nearby.weights.map(|row| row.spans(first)),
+        let mut block = Block {
+            rows: [[[&[0.0; SPAN]; 2]; PARTS]; 5],
+            weights: [[&[0.0; SPAN]; WEIGHTS + 3]; 3],
+        };
+        for (out, row) in block.rows.iter_mut().zip(nearby.rows) {
+            row.spans(first, out);
         }
+        for (out, row) in block.weights.iter_mut().zip(nearby.weights) {
+            row.spans(first, out);
+        }
+        block
     }
 }
 

@@ -59,8 +59,11 @@ impl WeightRow {
 
     /// All of these, from column `first` − 1 on.
     #[inline(always)]
-    pub fn spans(&self, first: usize) -> [&[f64; SPAN]; WEIGHTS + 3] {
-        std::array::from_fn(|part| span(self.part(part), first))
+    pub fn spans<'a>(&'a self, first: usize, out: &mut [&'a [f64; SPAN]; WEIGHTS + 3]) {
+        let parts = self.weights.iter().chain(&self.one);
+        for (out, part) in out.iter_mut().zip(parts) {
+            *out = span(part, first);
+        }
     }
 
     /// Adds as many columns as are computed at once, from column `i` on.

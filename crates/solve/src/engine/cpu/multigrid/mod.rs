@@ -10,6 +10,7 @@ pub(crate) mod cycle;
 pub(crate) mod dense;
 pub(crate) mod finest;
 pub(crate) mod finest_level;
+mod finest_rows;
 pub(crate) mod galerkin;
 mod galerkin_product;
 mod half_rows;

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use super::shape::Shape;
 use super::written::Written;
+use crate::element::Real;
 
-/// A row of an operator in `f64`.
+/// A row of a coarse operator in `f64`, as it is made.
 #[derive(Clone, Default)]
 pub(crate) struct OperatorRow {
     /// Couplings to the point to the right, below, below to the right, below to the left; the excess.
@@ -43,8 +44,8 @@ pub(crate) trait OperatorRows {
     const CORNERS: bool;
     /// Its level.
     fn shape(&self) -> &Shape;
-    /// Row `y`, which the grid has, own or near: `out` comes with zeros.
-    fn row(&self, y: isize, out: &mut OperatorRow);
+    /// Row `y`, which the grid has, own or near, without columns beyond its ends: `out` comes with zeros.
+    fn row(&self, y: isize, out: &mut SplitRow);
     /// Rows with the same number are the same.
     fn identity(&self, y: isize) -> u64;
 }
@@ -59,7 +60,7 @@ pub(super) const SPAN: usize = BLOCK + 4;
 
 /// A row of an operator with even and odd columns apart, so that neighbouring coarse points find theirs side by side.
 #[derive(Clone, Default)]
-pub(super) struct SplitRow {
+pub(crate) struct SplitRow {
     parts: [[Vec<f64>; 2]; PARTS],
     /// For pairs of an even column and the odd one after it: not 0 where any part of either is not 0.
     any: Vec<u64>,
@@ -73,45 +74,46 @@ impl SplitRow {
         nx / 2 + GHOSTS as usize + 1 + BLOCK
     }
 
-    fn set(&mut self, row: &OperatorRow, wraps: bool) {
-        let nx = row.parts[0].len();
-        let first = GHOSTS as usize / 2;
-        self.clear(nx);
-        self.taken.extend(row.written.runs());
-        for (halves, from) in self.parts.iter_mut().zip(&row.parts) {
-            let [even, odd] = halves;
-            for taken in &self.taken {
-                let columns = first + taken.start / 2..first + taken.end / 2;
-                let halves = even[columns.clone()]
-                    .iter_mut()
-                    .zip(&mut odd[columns.clone()])
-                    .zip(&mut self.any[columns.clone()]);
-                for (((even, odd), any), pair) in halves.zip(from[taken.clone()].chunks_exact(2)) {
-                    (*even, *odd) = (pair[0], pair[1]);
-                    *any |= pair[0].to_bits() | pair[1].to_bits();
-                }
-                if taken.end % 2 == 1 {
-                    even[columns.end] = from[taken.end - 1];
-                    self.any[columns.end] |= from[taken.end - 1].to_bits();
-                }
+    /// Sets the columns from `start`, which is even, on of the given parts, all of as many columns. The others are zero.
+    pub(super) fn put<T: Real>(&mut self, start: usize, parts: &[(usize, &[T])]) {
+        let at = GHOSTS as usize / 2 + start / 2;
+        let mut len = 0;
+        for &(part, values) in parts {
+            len = values.len();
+            let [even, odd] = &mut self.parts[part];
+            let (pairs, last) = values.as_chunks();
+            let columns = at..at + pairs.len();
+            let halves = even[columns.clone()]
+                .iter_mut()
+                .zip(&mut odd[columns.clone()])
+                .zip(&mut self.any[columns.clone()]);
+            for (((even, odd), any), &[first, second]) in halves.zip(pairs) {
+                (*even, *odd) = (first.to_f64(), second.to_f64());
+                *any |= even.to_bits() | odd.to_bits();
             }
-            if wraps {
-                let nx = nx as isize;
-                for x in (-GHOSTS..0).chain(nx..nx + GHOSTS) {
-                    let half = if x & 1 == 0 { &mut *even } else { &mut *odd };
-                    let (at, value) = (
-                        ((x + GHOSTS) >> 1) as usize,
-                        from[x.rem_euclid(nx) as usize],
-                    );
-                    half[at] = value;
-                    self.any[at] |= value.to_bits();
-                }
+            if let &[value] = last {
+                even[columns.end] = value.to_f64();
+                self.any[columns.end] |= even[columns.end].to_bits();
+            }
+        }
+        self.taken.push(start..start + len);
+    }
+
+    /// Sets the columns beyond both ends of a row that wraps around.
+    fn wrap(&mut self, nx: usize) {
+        let nx = nx as isize;
+        for x in (-GHOSTS..0).chain(nx..nx + GHOSTS) {
+            let (half, at) = ((x & 1) as usize, ((x + GHOSTS) >> 1) as usize);
+            for part in 0..PARTS {
+                let [value] = self.at(part, x.rem_euclid(nx));
+                self.parts[part][half][at] = value;
+                self.any[at] |= value.to_bits();
             }
         }
     }
 
     /// All zero, for `nx` columns.
-    fn clear(&mut self, nx: usize) {
+    pub(super) fn clear(&mut self, nx: usize) {
         let (len, first) = (SplitRow::half(nx), GHOSTS as usize / 2);
         if self.any.len() != len {
             self.any.resize(len, 0);
@@ -135,11 +137,14 @@ impl SplitRow {
         &self.any
     }
 
-    /// The parts around the coarse points from `first` on: from column 2 · `first` − [`GHOSTS`] on.
+    /// Both halves of the parts around the coarse points from `first` on: from column 2 · `first` − [`GHOSTS`] on.
     #[inline(always)]
-    pub(super) fn spans(&self, first: usize) -> [[&[f64; SPAN]; 2]; PARTS] {
-        let parts = self.parts.each_ref();
-        parts.map(|halves| halves.each_ref().map(|half| span(half, first)))
+    pub(super) fn spans<'a>(&'a self, first: usize, out: &mut [[&'a [f64; SPAN]; 2]; PARTS]) {
+        for (out, halves) in out.iter_mut().zip(&self.parts) {
+            for (out, half) in out.iter_mut().zip(halves) {
+                *out = span(half, first);
+            }
+        }
     }
 
     /// Columns x, x + 2, … of a part.
@@ -176,8 +181,6 @@ pub(super) fn span(of: &[f64], first: usize) -> &[f64; SPAN] {
 pub(super) struct Window<'a, O> {
     of: &'a O,
     rows: Vec<(isize, SplitRow)>,
-    /// All zero.
-    row: OperatorRow,
 }
 
 const WINDOW: isize = 8;
@@ -185,12 +188,9 @@ const WINDOW: isize = 8;
 impl<'a, O: OperatorRows> Window<'a, O> {
     pub(super) fn new(of: &'a O) -> Self {
         let none = (isize::MIN, SplitRow::default());
-        let mut row = OperatorRow::default();
-        row.reset(of.shape().x.len);
         Window {
             of,
             rows: vec![none; WINDOW as usize],
-            row,
         }
     }
 
@@ -200,12 +200,12 @@ impl<'a, O: OperatorRows> Window<'a, O> {
         let (at, row) = &mut self.rows[y.rem_euclid(WINDOW) as usize];
         if *at != y {
             *at = y;
+            row.clear(shape.x.len);
             if shape.y.has(y) {
-                self.of.row(y, &mut self.row);
-                row.set(&self.row, shape.x.wraps);
-                self.row.reset(shape.x.len);
-            } else {
-                row.clear(shape.x.len);
+                self.of.row(y, row);
+                if shape.x.wraps {
+                    row.wrap(shape.x.len);
+                }
             }
         }
     }

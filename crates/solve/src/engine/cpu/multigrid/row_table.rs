@@ -20,6 +20,8 @@ pub(crate) struct RowTable<T> {
     index: Vec<u32>,
     /// The first is all zero.
     rows: Rows<T>,
+    /// The columns that are not zero of each of them.
+    written: Vec<Written>,
     /// Rows by their checksum.
     known: HashMap<u32, u32>,
     /// What is written of a row.
@@ -34,7 +36,8 @@ impl<T: Real> RowTable<T> {
             nx,
             first: rows.start,
             index: vec![0; rows.len()],
-            rows: Rows::new(parts * (nx + 2)),
+            rows: Rows::new(rows.len(), parts * (nx + 2)),
+            written: vec![Written::none(nx)],
             known: HashMap::new(),
             packed: Vec::new(),
         }
@@ -62,6 +65,11 @@ impl<T: Real> RowTable<T> {
     /// The different rows, by their numbers.
     pub fn distinct(&self) -> impl ExactSizeIterator<Item = &[T]> {
         (0..self.rows.places.len()).map(|at| self.rows.get(at as u32))
+    }
+
+    /// The columns of row `y` beyond which all is zero, but for those on both sides.
+    pub fn written(&self, y: isize) -> &Written {
+        &self.written[self.index[self.slot(y)] as usize]
     }
 
     /// Rows with the same number are the same.
@@ -117,6 +125,9 @@ impl<T: Real> RowTable<T> {
         self.index[slot] = same.unwrap_or_else(|| {
             let at = self.rows.push();
             self.rows.get_mut(at).copy_from_slice(row);
+            let mut all = Written::none(self.nx);
+            all.add(0..self.nx);
+            self.written.push(all);
             self.known.insert(checksum, at);
             at
         });
@@ -124,21 +135,22 @@ impl<T: Real> RowTable<T> {
 
     /// The same, rounded, of a row whose parts are zero but for the columns `written` and those on both sides. `part`: the columns
     /// of a part, and the two.
-    pub fn set_written<'a>(
+    pub fn set_written<'a, F: Real>(
         &mut self,
         y: isize,
         written: &Written,
-        part: impl Fn(usize) -> (&'a [f64], [f64; 2]),
+        part: impl Fn(usize) -> (&'a [F], [F; 2]),
     ) {
+        let rounded = |value: F| T::from_f64(value.to_f64());
         let slot = self.slot(y);
         self.packed.clear();
         for (columns, [before, after]) in (0..self.parts).map(part) {
-            self.packed.push(T::from_f64(before));
+            self.packed.push(rounded(before));
             for run in written.runs() {
                 let columns = columns[run].iter();
-                self.packed.extend(columns.map(|&value| T::from_f64(value)));
+                self.packed.extend(columns.map(|&value| rounded(value)));
             }
-            self.packed.push(T::from_f64(after));
+            self.packed.push(rounded(after));
         }
         let bytes = bytemuck::cast_slice::<T, u8>(&self.packed);
         if bytes.iter().fold(0, |all, byte| all | byte) == 0 {
@@ -178,6 +190,7 @@ impl<T: Real> RowTable<T> {
         }
         let at = self.rows.push();
         put(self.rows.get_mut(at));
+        self.written.push(written.clone());
         self.known.insert(checksum, at);
         self.index[slot] = at;
     }
@@ -191,21 +204,24 @@ fn are_same<T: Real>(one: &[T], other: &[T]) -> bool {
 /// Rows of zeros one after the other, in chunks: large ones are huge pages, which are made in a third of the time.
 struct Rows<T> {
     elements: usize,
+    /// Rows, at most, but for the first.
+    most: usize,
     chunks: Vec<Zeros<T>>,
     /// The chunk of each row and its first element there.
     places: Vec<(u32, usize)>,
 }
 
-/// Rows of the first chunk: where sides alone tell rows apart there are hardly more.
+/// Rows of the first chunk: where sides alone tell rows apart there are hardly more. Where there are, all may differ.
 const FIRST_ROWS: usize = 16;
-/// Bytes of a chunk, at most, if more than a row fits.
-const LARGEST_CHUNK: usize = 4 << 20;
+/// Bytes of a chunk, at most, if more than a row fits. Pages are made when they are written.
+const LARGEST_CHUNK: usize = 32 << 20;
 
 impl<T: Real> Rows<T> {
-    /// One row of so many elements.
-    fn new(elements: usize) -> Rows<T> {
+    /// One row of so many elements, and room for `most` more.
+    fn new(most: usize, elements: usize) -> Rows<T> {
         let mut rows = Rows {
             elements,
+            most,
             chunks: Vec::new(),
             places: Vec::new(),
         };
@@ -219,8 +235,12 @@ impl<T: Real> Rows<T> {
         let room = self.chunks.last().map_or(0, |chunk| chunk.len());
         let start = next.filter(|start| start + self.elements <= room);
         let start = start.unwrap_or_else(|| {
-            let most = (LARGEST_CHUNK / size_of::<T>() / self.elements).max(1);
-            let len = self.elements * self.places.len().max(FIRST_ROWS).min(most);
+            let wanted = match self.places.len() {
+                0 => FIRST_ROWS.min(self.most + 1),
+                have => (self.most + 1).saturating_sub(have),
+            };
+            let most = LARGEST_CHUNK / size_of::<T>() / self.elements;
+            let len = self.elements * wanted.min(most).max(1);
             let chunk = Zeros::new(len).unwrap_or_else(|_| match Layout::array::<T>(len) {
                 Ok(layout) => handle_alloc_error(layout),
                 Err(error) => panic!("{error}"),

@@ -14,6 +14,13 @@ pub(crate) struct Written {
 
 impl Written {
     /// None of `nx` columns.
+    pub fn none(nx: usize) -> Written {
+        let mut none = Written::default();
+        none.clear(nx);
+        none
+    }
+
+    /// The same, in place.
     pub fn clear(&mut self, nx: usize) {
         self.nx = nx;
         self.groups.clear();
@@ -24,6 +31,12 @@ impl Written {
     #[inline(always)]
     pub fn add(&mut self, columns: Range<usize>) {
         self.groups[columns.start / LANES..=(columns.end - 1) / LANES].fill(true);
+    }
+
+    /// Whether some of these columns, of at least one, may be among them.
+    #[inline(always)]
+    pub fn has_some(&self, columns: Range<usize>) -> bool {
+        self.groups[columns.start / LANES..=(columns.end - 1) / LANES].contains(&true)
     }
 
     /// Whether no column is left out.

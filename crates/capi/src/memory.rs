@@ -14,7 +14,6 @@ fn granted(name: Name, object: Result<*mut u8, AllocError>) -> *mut c_void {
         Ok(object) => object.cast(),
         Err(
             AllocError::OutOfHeap { .. }
-            | AllocError::TooManyBlocks { .. }
             | AllocError::TooLarge { .. }
             | AllocError::BadAlign { .. },
         ) => ptr::null_mut(),

@@ -281,7 +281,7 @@ impl<'w> DeviceHeap<'w> {
         });
         let unit = granularity.as_ref().map_or(1, |&unit| unit as u64);
         let limit = smallest(pe, mine)?;
-        // A block of that size must fit, which takes up to an eighth more than itself and its alignment.
+        // Pieces that come to that size must fit, and each is rounded up to units.
         let room = match room {
             0 => 0,
             _ => room

@@ -37,9 +37,7 @@ impl From<AllocError> for Failure {
         let text = error.to_string();
         match error {
             AllocError::Collective(error) => error.into(),
-            AllocError::OutOfHeap { .. } | AllocError::TooManyBlocks { .. } => {
-                Failure::Memory(text)
-            }
+            AllocError::OutOfHeap { .. } => Failure::Memory(text),
             _ => Failure::Input(text),
         }
     }

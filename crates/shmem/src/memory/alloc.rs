@@ -1,7 +1,7 @@
 //! Allocation in the symmetric heap, after the rendezvous of all PEs: that before each call checks that all
 //! make the same.
 
-use crate::memory::allocator::{Block, MAX_BLOCKS};
+use crate::memory::allocator::Block;
 use crate::memory::region::alignment;
 use crate::team::error::CollectiveError;
 use crate::world::endpoint::Endpoint;
@@ -10,10 +10,9 @@ use thiserror::Error;
 /// A symmetric allocation that failed, on every PE alike; nothing has changed.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
 pub enum AllocError {
-    /// The heap has no free block of this size. The search is by size classes, so a block may need up
-    /// to an eighth more than its size in one piece.
+    /// The heap has no free block of this size.
     #[error(
-        "no room for {bytes} bytes in the symmetric heap of {heap} bytes ({free} free, but a block may need an eighth more than its size in one piece); raise CROSSWARP_HEAP or the heap option"
+        "no room for {bytes} bytes in the symmetric heap of {heap} bytes ({free} free, possibly in pieces); raise CROSSWARP_HEAP or the heap option"
     )]
     OutOfHeap {
         /// Bytes asked for.
@@ -22,12 +21,6 @@ pub enum AllocError {
         free: usize,
         /// Size of the heap.
         heap: usize,
-    },
-    /// There is room, but the heap is in as many blocks as it can be.
-    #[error("no room for another object in the symmetric heap: it is in {most} blocks already")]
-    TooManyBlocks {
-        /// Most blocks, taken and free together.
-        most: u32,
     },
     /// The size in bytes does not fit the address space.
     #[error("{len} elements of {element} bytes are more than can be addressed")]
@@ -80,9 +73,6 @@ impl Endpoint {
         let allocator = &mut self.heap().allocator;
         match allocator.allocate(bytes, align) {
             Some(taken) => Ok(taken),
-            None if allocator.in_too_many_blocks() => {
-                Err(AllocError::TooManyBlocks { most: MAX_BLOCKS })
-            }
             None => Err(AllocError::OutOfHeap {
                 bytes,
                 free: allocator.free_bytes(),

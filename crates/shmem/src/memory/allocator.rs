@@ -1,19 +1,15 @@
 //! The allocator of a symmetric heap.
 //!
 //! Every PE has its own and all of them agree, because every PE makes the same calls in the same order. Its lists lie
-//! outside the heap (a two-level segregated fit with constant-time operations), so the same code serves heaps the
-//! processor can not touch.
+//! outside the heap, so the same code serves heaps the processor can not touch.
 
-use offset_allocator::Allocator;
+use range_alloc::RangeAllocator;
 use std::collections::HashMap;
 use std::fmt;
 
 /// Allocations are whole multiples of this many bytes, and aligned to it: a cache line, so that two
 /// objects never share one.
 pub const GRANULE: usize = 64;
-
-/// Most blocks a heap can be cut into, taken ones and free ones.
-pub(crate) const MAX_BLOCKS: u32 = 1 << 16;
 
 /// One PE's allocator of a symmetric heap: which blocks of it are taken. It knows offsets, not memory, so it
 /// serves heaps of any kind; PEs that make the same calls in the same order have the same blocks taken.
@@ -26,33 +22,25 @@ pub(crate) const MAX_BLOCKS: u32 = 1 << 16;
 /// assert_eq!(allocator.free_bytes(), 1 << 20);
 /// ```
 pub struct HeapAllocator {
-    /// None before a block is asked for: it has megabytes of lists, and each PE that needs them makes its own.
-    allocator: Option<Allocator>,
-    free_granules: u32,
+    granules: RangeAllocator<usize>,
+    free_granules: usize,
     pub(crate) heap_bytes: usize,
 }
 
 /// A block taken, to be given back with [`HeapAllocator::free`].
-#[derive(Clone, Copy)]
-pub struct Block(offset_allocator::Allocation);
-
-impl fmt::Debug for Block {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Block(granule {})", self.0.offset)
-    }
-}
-
-/// Of a heap. They are counted in 32 bits: 256 GiB per PE. A larger heap is used up to there.
-fn granules_of(heap_bytes: usize) -> u32 {
-    u32::try_from(heap_bytes / GRANULE).unwrap_or(u32::MAX)
+#[derive(Clone, Copy, Debug)]
+pub struct Block {
+    first: usize,
+    end: usize,
 }
 
 impl HeapAllocator {
-    /// The allocator of an empty heap of `heap_bytes` bytes, of which it uses at most 256 GiB.
+    /// The allocator of an empty heap of `heap_bytes` bytes.
     pub fn new(heap_bytes: usize) -> Self {
+        let granules = heap_bytes / GRANULE;
         Self {
-            allocator: None,
-            free_granules: granules_of(heap_bytes),
+            granules: RangeAllocator::new(0..granules),
+            free_granules: granules,
             heap_bytes,
         }
     }
@@ -60,49 +48,32 @@ impl HeapAllocator {
     /// Takes a block of `bytes` at a multiple of `align` (a power of two; at least [`GRANULE`] is
     /// kept); its byte offset, and the block. `None` if there is no room.
     pub fn allocate(&mut self, bytes: usize, align: usize) -> Option<(usize, Block)> {
-        let padding = align.max(GRANULE) - GRANULE;
-        let granules = bytes.checked_add(padding)?.div_ceil(GRANULE).max(1);
-        let granules = u32::try_from(granules).ok()?;
-        let allocator = self.allocator.get_or_insert_with(|| {
-            Allocator::with_max_allocs(granules_of(self.heap_bytes), MAX_BLOCKS)
-        });
-        let block = allocator.allocate(granules)?;
-        self.free_granules -= granules;
-        let offset = (block.offset as usize * GRANULE).next_multiple_of(align.max(GRANULE));
-        Some((offset, Block(block)))
+        let (len, align) = (bytes.div_ceil(GRANULE).max(1), (align / GRANULE).max(1));
+        let taken = self.granules.allocate_range_aligned(len, align).ok()?;
+        self.free_granules -= len;
+        let block = Block {
+            first: taken.start,
+            end: taken.end,
+        };
+        Some((block.first * GRANULE, block))
     }
 
     /// Gives a block back.
     pub fn free(&mut self, block: Block) {
-        self.free_granules += self.size(block);
-        // It was taken from these.
-        if let Some(allocator) = &mut self.allocator {
-            allocator.free(block.0);
-        }
-    }
-
-    /// Granules of a block.
-    fn size(&self, block: Block) -> u32 {
-        let allocator = self.allocator.as_ref();
-        allocator.map_or(0, |allocator| allocator.allocation_size(block.0))
-    }
-
-    /// Bytes from `offset`, where [`allocate`](Self::allocate) put an object, to the end of its block.
-    pub(crate) fn room(&self, offset: usize, block: Block) -> usize {
-        let end = block.0.offset + self.size(block);
-        end as usize * GRANULE - offset
+        self.free_granules += block.end - block.first;
+        self.granules.free_range(block.first..block.end);
     }
 
     /// Bytes free in total, possibly in pieces.
     pub fn free_bytes(&self) -> usize {
-        self.free_granules as usize * GRANULE
+        self.free_granules * GRANULE
     }
+}
 
-    /// Whether no block can be taken whatever its size, though there is room. The allocator tells by
-    /// reporting no free space.
-    pub(crate) fn in_too_many_blocks(&self) -> bool {
-        let full = |lists: &Allocator| lists.storage_report().total_free_space == 0;
-        self.free_granules > 0 && self.allocator.as_ref().is_some_and(full)
+impl Block {
+    /// Its bytes.
+    pub(crate) fn room(self) -> usize {
+        (self.end - self.first) * GRANULE
     }
 }
 
@@ -169,22 +140,23 @@ mod tests {
         }
     }
 
-    /// The largest sizes must not upset the size classes.
     #[test]
     fn sizes_around_the_largest_are_refused_or_served() {
+        let all = usize::MAX / GRANULE * GRANULE;
         let mut allocator = HeapAllocator::new(usize::MAX);
-        for bytes in [
-            1 << 38,
-            (1 << 38) - 1,
-            (1 << 38) - GRANULE,
-            1 << 60,
-            usize::MAX,
-        ] {
+        let (_, first) = allocator.allocate(1, 1).unwrap();
+        for bytes in [all, all - GRANULE + 1, usize::MAX] {
             assert!(allocator.allocate(bytes, 1).is_none(), "{bytes}");
-            assert!(allocator.allocate(64, 1 << 63).is_none());
         }
-        let (_, half) = allocator.allocate(1 << 37, 1).unwrap();
-        allocator.free(half);
-        assert_eq!(allocator.free_bytes(), u32::MAX as usize * GRANULE);
+        let (offset, far) = allocator.allocate(64, 1 << 63).unwrap();
+        assert_eq!(offset, 1 << 63);
+        assert!(allocator.allocate(64, 1 << 63).is_none());
+        allocator.free(first);
+        allocator.free(far);
+        let (offset, whole) = allocator.allocate(all, 1).unwrap();
+        assert_eq!((offset, allocator.free_bytes()), (0, 0));
+        allocator.free(whole);
+        assert_eq!(allocator.free_bytes(), all);
+        assert!(HeapAllocator::new(GRANULE - 1).allocate(1, 1).is_none());
     }
 }

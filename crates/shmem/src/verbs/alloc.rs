@@ -76,24 +76,46 @@ impl Pe {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::allocator::MAX_BLOCKS;
+    use crate::memory::allocator::GRANULE;
 
     #[test]
-    fn a_heap_in_too_many_blocks_says_so() {
+    fn a_heap_is_full_of_the_smallest_objects() {
         let world = crate::ThreadWorld::new(1).heap_bytes(16 << 20);
         let (objects, error) = world
             .spmd(|pe| {
                 let mut objects = Vec::new();
                 loop {
                     match pe.alloc::<u8>(1) {
-                        Ok(object) => objects.push(object.offset()),
-                        Err(error) => return (objects.len(), error),
+                        Ok(object) => objects.push(object),
+                        Err(error) => {
+                            let count = objects.len();
+                            // Every other one first.
+                            while !objects.is_empty() {
+                                let mut some = Vec::new();
+                                for (at, object) in
+                                    std::mem::take(&mut objects).into_iter().enumerate()
+                                {
+                                    match at % 64 == 0 {
+                                        true => pe.free(object).unwrap(),
+                                        false => some.push(object),
+                                    }
+                                }
+                                objects = some;
+                            }
+                            return (count, error);
+                        }
                     }
                 }
             })
             .unwrap()
             .remove(0);
-        assert!(objects > 60_000);
-        assert_eq!(error, AllocError::TooManyBlocks { most: MAX_BLOCKS });
+        let heap = 16 << 20;
+        assert!(objects > heap / GRANULE - 1000);
+        let full = AllocError::OutOfHeap {
+            bytes: 1,
+            free: 0,
+            heap,
+        };
+        assert_eq!(error, full);
     }
 }

@@ -189,7 +189,7 @@ impl Config {
             Some(bytes) => bytes,
             None => match (size(HEAP.name)?, symmetric_size()?) {
                 (Some(bytes), _) => bytes,
-                // One object of that size must fit, which takes up to an eighth more.
+                // Objects that come to that size must fit, and each is rounded up to lines.
                 (None, Some(bytes)) => bytes.saturating_add(bytes / 8).saturating_add(1 << 20),
                 (None, None) => physical_memory() / n_pes,
             },

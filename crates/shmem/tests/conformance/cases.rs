@@ -230,7 +230,7 @@ fn non_blocking(pe: &Pe) {
     });
     assert_eq!((n, back), (Ok(256), values));
     // What the work returns comes out.
-    let refused = AllocError::TooManyBlocks { most: 7 };
+    let refused = AllocError::TooLarge { len: 7, element: 8 };
     let wrong = pe.scope(|_| Err::<(), _>(Error::Alloc(refused.clone())));
     assert_eq!(wrong, Err(Error::Alloc(refused)));
     pe.free(object).unwrap();

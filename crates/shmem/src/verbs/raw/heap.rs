@@ -82,7 +82,7 @@ impl Raw<'_> {
         {
             // Where it is if it fits, on every PE alike. Nobody has touched what it grows by.
             let (mut heap, offset) = (self.endpoint.heap(), self.offset(object));
-            if bytes <= heap.allocator.room(offset, block) {
+            if bytes <= block.room() {
                 heap.by_offset.insert(offset, (block, bytes));
                 return Ok(object);
             }

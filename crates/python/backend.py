@@ -45,9 +45,10 @@ def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     put_command()
-    arguments = []
+    # The default is for speed: 2 % more.
+    arguments = ["--compression-level", "9"]
     if GLIBC:
-        arguments = ["--zig", "--compatibility", f"manylinux_{GLIBC.replace('.', '_')}"]
+        arguments += ["--zig", "--compatibility", f"manylinux_{GLIBC.replace('.', '_')}"]
         arguments += ["--", "-C", shlex.quote(f"link-arg={unwinder()}")]
     settings = {**(config_settings or {}), "build-args": " ".join(arguments)}
     return maturin.build_wheel(wheel_directory, settings, metadata_directory)

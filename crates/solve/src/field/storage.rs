@@ -6,8 +6,8 @@ use std::io;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut, Range};
 
-use bytemuck::allocation::try_zeroed_vec;
-use bytemuck::{Pod, cast_slice, cast_slice_mut};
+use bytemuck::allocation::{try_zeroed_slice_box, try_zeroed_vec};
+use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
 use memmap2::MmapMut;
 
 /// Columns of padding left and right of every row: deeper than the halo of any pass plus one vector.
@@ -22,87 +22,99 @@ const ROUNDED_FROM: usize = HUGE_PAGE / 2;
 /// Where rows are.
 enum Memory {
     /// Of the allocator, which mostly keeps it for the next one: coarse levels have dozens of fields, and to map, make and
-    /// unmap a page takes longer than to write to it. What is asked for is not aligned, so that what the system has just cleared
-    /// is not cleared again: from byte `first` on it is.
-    Allocated {
-        bytes: Vec<u8>,
-        first: usize,
-    },
+    /// unmap a page takes longer than to write to it.
+    Allocated(Box<[Line]>),
     Mapped(MmapMut),
 }
 
-/// Bytes that fields are aligned to: a line of the cache.
-const LINE: usize = 64;
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+struct Line([u8; 64]);
 
 impl Memory {
     /// Zeros.
     fn new(bytes: usize) -> io::Result<Memory> {
         if bytes < ROUNDED_FROM {
-            let allocated = try_zeroed_vec::<u8>(bytes.next_multiple_of(LINE) + LINE);
-            let bytes = allocated.map_err(|()| io::ErrorKind::OutOfMemory)?;
-            let first = bytes.as_ptr().align_offset(LINE);
-            return Ok(Memory::Allocated { bytes, first });
+            let lines = try_zeroed_slice_box(bytes.div_ceil(size_of::<Line>()));
+            return Ok(Memory::Allocated(
+                lines.map_err(|()| io::ErrorKind::OutOfMemory)?,
+            ));
         }
-        // Linux aligns a mapping to huge pages, which it has no others of then, if it is a whole number of them.
-        let mapped = bytes
-            .checked_next_multiple_of(HUGE_PAGE)
-            .ok_or(io::ErrorKind::OutOfMemory)?;
-        let map = MmapMut::map_anon(mapped)?;
-        #[cfg(target_os = "linux")]
-        {
-            // Only advice: a kernel without huge pages refuses it and nothing is lost but speed.
-            let _ = map.advise(memmap2::Advice::HugePage);
-        }
-        Ok(Memory::Mapped(map))
+        Ok(Memory::Mapped(huge_pages(bytes)?))
     }
 
     fn bytes(&self) -> &[u8] {
         match self {
-            Memory::Allocated { bytes, first } => &bytes[*first..][..bytes.len() - LINE],
+            Memory::Allocated(lines) => cast_slice(lines),
             Memory::Mapped(map) => map,
         }
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
         match self {
-            Memory::Allocated { bytes, first } => {
-                let len = bytes.len() - LINE;
-                &mut bytes[*first..][..len]
-            }
+            Memory::Allocated(lines) => cast_slice_mut(lines),
             Memory::Mapped(map) => map,
         }
     }
 }
 
-/// Zeros, whose pages are made as those of a [lazy](Field::lazy) field are.
-pub struct Zeros<T> {
-    memory: Memory,
-    element: PhantomData<T>,
+/// At least so many bytes, all zero, in huge pages.
+fn huge_pages(bytes: usize) -> io::Result<MmapMut> {
+    // Linux aligns a mapping to huge pages, which it has no others of then, if it is a whole number of them.
+    let mapped = bytes
+        .checked_next_multiple_of(HUGE_PAGE)
+        .ok_or(io::ErrorKind::OutOfMemory)?;
+    let map = MmapMut::map_anon(mapped)?;
+    #[cfg(target_os = "linux")]
+    {
+        // Only advice: a kernel without huge pages refuses it and nothing is lost but speed.
+        let _ = map.advise(memmap2::Advice::HugePage);
+    }
+    Ok(map)
+}
+
+/// Zeros, whose pages are made when they are first written.
+pub enum Zeros<T> {
+    /// A few, of the allocator, which does not clear what the system has just cleared.
+    Allocated(Vec<T>),
+    Mapped(MmapMut),
 }
 
 impl<T: Pod> Zeros<T> {
-    /// At least `len`: pages are whole.
+    /// At least `len`: huge pages are whole.
     ///
     /// Errors: the system's, when there is not enough memory.
     pub fn new(len: usize) -> io::Result<Zeros<T>> {
         let bytes = len.checked_mul(size_of::<T>());
-        Ok(Zeros {
-            memory: Memory::new(bytes.ok_or(io::ErrorKind::OutOfMemory)?)?,
-            element: PhantomData,
-        })
+        match bytes.ok_or(io::ErrorKind::OutOfMemory)? {
+            bytes if bytes < ROUNDED_FROM => {
+                let few = try_zeroed_vec(len).map_err(|()| io::ErrorKind::OutOfMemory)?;
+                Ok(Zeros::Allocated(few))
+            }
+            bytes => Ok(Zeros::Mapped(huge_pages(bytes)?)),
+        }
     }
 }
 
 impl<T: Pod> Deref for Zeros<T> {
     type Target = [T];
+    #[inline(always)]
     fn deref(&self) -> &[T] {
-        cast_slice(self.memory.bytes())
+        // What follows is the same for both: it is inlined in many places.
+        let bytes: &[u8] = match self {
+            Zeros::Allocated(few) => cast_slice(few),
+            Zeros::Mapped(map) => map,
+        };
+        cast_slice(bytes)
     }
 }
 
 impl<T: Pod> DerefMut for Zeros<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        cast_slice_mut(self.memory.bytes_mut())
+        match self {
+            Zeros::Allocated(few) => few,
+            Zeros::Mapped(map) => cast_slice_mut(map),
+        }
     }
 }
 

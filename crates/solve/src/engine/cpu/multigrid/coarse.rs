@@ -157,7 +157,6 @@ impl<T: Real> Operator<T> {
             known.insert(key, y);
             self.packed.clear();
             self.packed.resize(self.shape.x.len + 2, T::ZERO);
-            let part = |y: isize, part: usize| self.parts.part(y, part);
             // What is coupled to a column is beside it.
             let nx = self.shape.x.len;
             written.clear(nx);
@@ -174,8 +173,8 @@ impl<T: Real> Operator<T> {
             }
             let work = Inverses {
                 written: &written,
-                here: [EAST, SOUTH, SOUTH_EAST, SOUTH_WEST, EXCESS].map(|of| part(y, of)),
-                above: [SOUTH, SOUTH_EAST, SOUTH_WEST].map(|of| part(y - 1, of)),
+                here: self.parts.all(y),
+                above: self.parts.all(y - 1),
                 out: &mut self.packed,
             };
             on_unit(isa, work);
@@ -305,10 +304,9 @@ fn add_part<T: Real>(inverse: &[T], correction: &[T], out: &mut [T], start: usiz
 struct Inverses<'a, T> {
     /// The columns that are not zero.
     written: &'a Written,
-    /// Couplings to the east, south, south-east and south-west, and the excess.
+    /// The parts of the row, and of the one above.
     here: [&'a [T]; PARTS],
-    /// Of the row above, to the south, south-east and south-west.
-    above: [&'a [T]; 3],
+    above: [&'a [T]; PARTS],
     out: &'a mut [T],
 }
 
@@ -321,9 +319,10 @@ impl<'a, T: Real> Work for Inverses<'a, T> {
             let at = |row: &'a [T]| &row[run.start + 1..run.end + 1];
             let after = |row: &'a [T]| &row[run.start + 2..run.end + 2];
             let [east, south, south_east, south_west, excess] = self.here.map(at);
-            let (west, [north, north_west, north_east]) = (before(self.here[EAST]), self.above);
-            let (north, north_west, north_east) =
-                (at(north), before(north_west), after(north_east));
+            let west = before(self.here[EAST]);
+            let north = at(self.above[SOUTH]);
+            let north_west = before(self.above[SOUTH_EAST]);
+            let north_east = after(self.above[SOUTH_WEST]);
             let out = &mut self.out[run.start + 1..run.end + 1];
             for x in 0..out.len() {
                 let sum = |of: fn(f64) -> f64| {
@@ -350,9 +349,9 @@ impl<T: Real> OperatorRows for Operator<T> {
     }
 
     fn row(&self, y: isize, out: &mut SplitRow) {
-        let parts: [&[T]; PARTS] = std::array::from_fn(|part| &self.parts.part(y, part)[1..]);
+        let parts = self.parts.all::<PARTS>(y);
         for columns in self.blocks.of(y).ranges() {
-            let part = |part: usize| (part, &parts[part][columns.clone()]);
+            let part = |part: usize| (part, &parts[part][1..][columns.clone()]);
             out.put(columns.start, &std::array::from_fn::<_, PARTS, _>(part));
         }
     }
@@ -372,18 +371,15 @@ impl<T: Real> WithRightSide<'_, T> {
     #[inline(always)]
     fn apply<const RELAX: bool>(&self, y: isize, around: Around<'_, T>, omega: T, out: &mut [T]) {
         let parts = &self.operator.parts;
+        let (here, above) = (parts.all::<PARTS>(y), parts.all::<PARTS>(y - 1));
         let operator = NinePoint {
-            east: parts.part(y, EAST),
-            south: parts.part(y, SOUTH),
-            south_east: parts.part(y, SOUTH_EAST),
-            south_west: parts.part(y, SOUTH_WEST),
-            excess: parts.part(y, EXCESS),
+            east: here[EAST],
+            south: here[SOUTH],
+            south_east: here[SOUTH_EAST],
+            south_west: here[SOUTH_WEST],
+            excess: here[EXCESS],
             inverse: self.operator.inverse.whole(y),
-            above: [
-                parts.part(y - 1, SOUTH),
-                parts.part(y - 1, SOUTH_EAST),
-                parts.part(y - 1, SOUTH_WEST),
-            ],
+            above: [above[SOUTH], above[SOUTH_EAST], above[SOUTH_WEST]],
         };
         let right_side = self.right_side.row(y);
         let inner = 1..out.len() - 1;

@@ -68,10 +68,11 @@ impl Coefficients {
     /// Row `y`.
     #[inline(always)]
     pub(super) fn row(&self, y: isize) -> FivePoint<'_> {
+        let parts = self.parts.all::<PARTS>(y);
         FivePoint {
-            east: self.parts.part(y, EAST),
-            south: self.parts.part(y, SOUTH),
-            excess: self.parts.part(y, EXCESS),
+            east: parts[EAST],
+            south: parts[SOUTH],
+            excess: parts[EXCESS],
             inverse: self.inverse.whole(y),
             north: self.parts.part_above(y, SOUTH),
         }

@@ -11,10 +11,9 @@
 use crosswarp_prim::leaf::LANES;
 
 use super::finest::{End, Finest};
-use super::galerkin::Transfer;
 use super::half_rows::{Equations, OF_RIGHT_SIDE, Ring, every_second};
 use super::hooks::{Prolongation, Restriction};
-use super::interpolation::{AMID, BELOW, RIGHT};
+use super::interpolation::{AMID, BELOW, RIGHT, WEIGHTS};
 use super::rows::Ahead;
 use super::smoothing::{Colour, Step};
 use super::sums::LeafSums;
@@ -273,7 +272,7 @@ impl<'a, T: Real> RedBlackPass<'a, T> {
             .0;
         let (from, out) = (&from[..n], &self.ring.half(y, half)[1 + start..][..n]);
         let (j, between) = prolongation.fine.y.coarse_of(y);
-        let (transfer, coarse) = (prolongation.transfer, prolongation.coarse);
+        let (row, coarse) = (prolongation.transfer.whole(j), prolongation.coarse);
         let upper = &coarse.with_padding(j, 1)[1 + start..][..n + 1];
         match (between, half == 1) {
             (false, false) => {
@@ -283,8 +282,8 @@ impl<'a, T: Real> RedBlackPass<'a, T> {
             }
             (false, true) => {
                 let (left, right) = (
-                    weights(transfer, j, RIGHT[0], start, n),
-                    weights(transfer, j, RIGHT[1], start, n),
+                    weights(row, RIGHT[0], start, n),
+                    weights(row, RIGHT[1], start, n),
                 );
                 for i in 0..n {
                     let correction = left[i] * upper[i] + right[i] * upper[i + 1];
@@ -294,8 +293,8 @@ impl<'a, T: Real> RedBlackPass<'a, T> {
             (true, false) => {
                 let lower = &coarse.with_padding(j + 1, 1)[1 + start..][..n];
                 let (above, below) = (
-                    weights(transfer, j, BELOW[0], start, n),
-                    weights(transfer, j, BELOW[1], start, n),
+                    weights(row, BELOW[0], start, n),
+                    weights(row, BELOW[1], start, n),
                 );
                 for i in 0..n {
                     let correction = above[i] * upper[i] + below[i] * lower[i];
@@ -305,12 +304,12 @@ impl<'a, T: Real> RedBlackPass<'a, T> {
             (true, true) => {
                 let lower = &coarse.with_padding(j + 1, 1)[1 + start..][..n + 1];
                 let (upper_left, upper_right) = (
-                    weights(transfer, j, AMID[0], start, n),
-                    weights(transfer, j, AMID[1], start, n),
+                    weights(row, AMID[0], start, n),
+                    weights(row, AMID[1], start, n),
                 );
                 let (lower_left, lower_right) = (
-                    weights(transfer, j, AMID[2], start, n),
-                    weights(transfer, j, AMID[3], start, n),
+                    weights(row, AMID[2], start, n),
+                    weights(row, AMID[3], start, n),
                 );
                 for i in 0..n {
                     let correction = (upper_left[i] * upper[i] + upper_right[i] * upper[i + 1])
@@ -441,10 +440,11 @@ impl<'a, T: Real> RedBlackPass<'a, T> {
     }
 }
 
-/// `n` weights of coarse row `j`. Not a closure: the compiler would not make one of the vector unit's functions of it.
+/// `n` weights of a row of them. Not a closure: the compiler would not make one of the vector unit's functions of it.
 #[inline(always)]
-fn weights<T: Real>(transfer: &Transfer<T>, j: isize, part: usize, start: usize, n: usize) -> &[T] {
-    &transfer.part(j, part)[1 + start..][..n]
+fn weights<T>(row: &[T], part: usize, start: usize, n: usize) -> &[T] {
+    let len = row.len() / WEIGHTS;
+    &row[part * len + 1 + start..][..n]
 }
 
 #[cfg(test)]

@@ -100,12 +100,10 @@ impl<T: Pod> Deref for Zeros<T> {
     type Target = [T];
     #[inline(always)]
     fn deref(&self) -> &[T] {
-        // What follows is the same for both: it is inlined in many places.
-        let bytes: &[u8] = match self {
-            Zeros::Allocated(few) => cast_slice(few),
-            Zeros::Mapped(map) => map,
-        };
-        cast_slice(bytes)
+        match self {
+            Zeros::Allocated(few) => few,
+            Zeros::Mapped(map) => cast_slice(map),
+        }
     }
 }
 

@@ -1,16 +1,16 @@
 //! Interpolation that follows the operator: see `galerkin.rs`.
 
-use super::galerkin::Transfer;
 use super::operator_rows::{
-    EAST, EXCESS, LANES, OperatorRows, SOUTH, SOUTH_EAST, SOUTH_WEST, SPAN, SplitRow, Window,
-    are_zero, load, span,
+    EAST, EXCESS, OperatorRows, SOUTH, SOUTH_EAST, SOUTH_WEST, SPAN, SplitRow, Window, are_zero,
+    load, span,
 };
+use super::row_table::RowTable;
 use super::shape::Axis;
-use super::written::Written;
+use super::written::{LANES, Written};
 use crate::element::Real;
 use crate::element::simd::{Isa, Work, on_unit};
 
-/// How a point between coarse points takes values: the parts of a [`Transfer`] row.
+/// How a point between coarse points takes values: the parts of a row of a `Transfer`.
 ///
 /// The point to the right of (I, J): from (I, J) and (I + 1, J).
 pub(super) const RIGHT: [usize; 2] = [0, 1];
@@ -235,7 +235,7 @@ impl<'a, O: OperatorRows> Maker<'a, O> {
     }
 
     /// Gives the weights of row `j` to `transfer`.
-    pub fn store<T: Real>(&self, j: isize, transfer: &mut Transfer<T>) {
+    pub fn store<T: Real>(&self, j: isize, transfer: &mut RowTable<T>) {
         let (row, n) = (self.at(j), self.columns);
         transfer.set_written(j, &row.written, |part| {
             let part = &row.weights[part];

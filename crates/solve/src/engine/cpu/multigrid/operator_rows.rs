@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::shape::Shape;
-use super::written::Written;
+use super::written::{LANES, Written};
 use crate::element::Real;
 
 /// A row of a coarse operator in `f64`, as it is made.
@@ -52,8 +52,6 @@ pub(crate) trait OperatorRows {
 
 /// Columns beyond both ends of a split row.
 pub(super) const GHOSTS: isize = 4;
-/// Points that are computed at once.
-pub(super) const LANES: usize = 8;
 /// Coarse points whose surroundings are looked up at once, and how far these reach in a half row or a row of weights.
 pub(super) const BLOCK: usize = 2 * LANES;
 pub(super) const SPAN: usize = BLOCK + 4;

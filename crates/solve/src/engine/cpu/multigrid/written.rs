@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::operator_rows::LANES;
+/// Points that are computed at once.
+pub(super) const LANES: usize = 8;
 
 /// Columns of a row, by groups of [`LANES`]; the others are zero. Where a mask fixes most cells, rows on the way to the next
 /// level are cleared, converted and stored by these.

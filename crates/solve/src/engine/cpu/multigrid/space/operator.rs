@@ -9,9 +9,9 @@ use super::points::Points;
 use super::row::{AllColumns, ColumnOf, Columns, Couplings, Even, EverySecond, Row, RowOf};
 use crate::element::simd::prefetch;
 use crate::engine::cpu::multigrid::dense::Dense;
-use crate::engine::cpu::multigrid::operator_rows::LANES;
 use crate::engine::cpu::multigrid::shape::Shape;
 use crate::engine::cpu::multigrid::smoothing::{Colour, Step};
+use crate::engine::cpu::multigrid::written::LANES;
 use crate::field::storage::Field;
 
 /// Rows are asked for so many rows before they are needed.

@@ -79,43 +79,34 @@ mod tests {
     use crate::memory::allocator::GRANULE;
 
     #[test]
-    fn a_heap_is_full_of_the_smallest_objects() {
-        let world = crate::ThreadWorld::new(1).heap_bytes(16 << 20);
-        let (objects, error) = world
-            .spmd(|pe| {
-                let mut objects = Vec::new();
-                loop {
-                    match pe.alloc::<u8>(1) {
-                        Ok(object) => objects.push(object),
-                        Err(error) => {
-                            let count = objects.len();
-                            // Every other one first.
-                            while !objects.is_empty() {
-                                let mut some = Vec::new();
-                                for (at, object) in
-                                    std::mem::take(&mut objects).into_iter().enumerate()
-                                {
-                                    match at % 64 == 0 {
-                                        true => pe.free(object).unwrap(),
-                                        false => some.push(object),
-                                    }
-                                }
-                                objects = some;
-                            }
-                            return (count, error);
-                        }
-                    }
-                }
-            })
-            .unwrap()
-            .remove(0);
+    fn a_heap_is_full_of_the_smallest_objects_and_empty_without_them() {
         let heap = 16 << 20;
-        assert!(objects > heap / GRANULE - 1000);
+        let most = heap - 1000 * GRANULE;
+        let fill = |pe: &Pe| {
+            let mut objects = Vec::new();
+            let error = loop {
+                match pe.alloc::<u8>(1) {
+                    Ok(object) => objects.push(object),
+                    Err(error) => break error,
+                }
+            };
+            let count = objects.len();
+            // Not in the order of their places, so that free pieces have to be joined.
+            let mut objects: Vec<_> = objects.into_iter().enumerate().collect();
+            objects.sort_by_key(|(at, _)| at % 64);
+            for (_, object) in objects {
+                pe.free(object).unwrap();
+            }
+            (count, error, pe.alloc::<u8>(most).map(|whole| whole.len()))
+        };
+        let world = crate::ThreadWorld::new(1).heap_bytes(heap);
+        let (objects, error, whole) = world.spmd(fill).unwrap().remove(0);
+        assert!(objects > most / GRANULE);
         let full = AllocError::OutOfHeap {
             bytes: 1,
             free: 0,
             heap,
         };
-        assert_eq!(error, full);
+        assert_eq!((error, whole), (full, Ok(most)));
     }
 }

@@ -7,3 +7,4 @@ pub(crate) mod partition;
 pub(crate) mod rows;
 pub(crate) mod storage;
 pub(crate) mod view;
+pub(crate) mod zeros;

@@ -4,20 +4,16 @@
 use std::cell::Cell;
 use std::io;
 use std::marker::PhantomData;
-use std::ops::{Deref, DerefMut, Range};
+use std::ops::Range;
 
-use bytemuck::allocation::{try_zeroed_slice_box, try_zeroed_vec};
+use bytemuck::allocation::try_zeroed_slice_box;
 use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
 use memmap2::MmapMut;
 
+use super::zeros::{ROUNDED_FROM, huge_pages};
+
 /// Columns of padding left and right of every row: deeper than the halo of any pass plus one vector.
 pub const PAD: usize = 64;
-
-/// A huge page of x86-64, and of AArch64 with pages of 4 KiB.
-const HUGE_PAGE: usize = 2 << 20;
-/// Fields are rounded up to whole huge pages from so many bytes on: a huge page is cleared faster than half as much is
-/// in small ones.
-const ROUNDED_FROM: usize = HUGE_PAGE / 2;
 
 /// Where rows are.
 enum Memory {
@@ -54,64 +50,6 @@ impl Memory {
         match self {
             Memory::Allocated(lines) => cast_slice_mut(lines),
             Memory::Mapped(map) => map,
-        }
-    }
-}
-
-/// At least so many bytes, all zero, in huge pages.
-fn huge_pages(bytes: usize) -> io::Result<MmapMut> {
-    // Linux aligns a mapping to huge pages, which it has no others of then, if it is a whole number of them.
-    let mapped = bytes
-        .checked_next_multiple_of(HUGE_PAGE)
-        .ok_or(io::ErrorKind::OutOfMemory)?;
-    let map = MmapMut::map_anon(mapped)?;
-    #[cfg(target_os = "linux")]
-    {
-        // Only advice: a kernel without huge pages refuses it and nothing is lost but speed.
-        let _ = map.advise(memmap2::Advice::HugePage);
-    }
-    Ok(map)
-}
-
-/// Zeros, whose pages are made when they are first written.
-pub enum Zeros<T> {
-    /// A few, of the allocator, which does not clear what the system has just cleared.
-    Allocated(Vec<T>),
-    Mapped(MmapMut),
-}
-
-impl<T: Pod> Zeros<T> {
-    /// At least `len`: huge pages are whole.
-    ///
-    /// Errors: the system's, when there is not enough memory.
-    pub fn new(len: usize) -> io::Result<Zeros<T>> {
-        let bytes = len.checked_mul(size_of::<T>());
-        match bytes.ok_or(io::ErrorKind::OutOfMemory)? {
-            bytes if bytes < ROUNDED_FROM => {
-                let few = try_zeroed_vec(len).map_err(|()| io::ErrorKind::OutOfMemory)?;
-                Ok(Zeros::Allocated(few))
-            }
-            bytes => Ok(Zeros::Mapped(huge_pages(bytes)?)),
-        }
-    }
-}
-
-impl<T: Pod> Deref for Zeros<T> {
-    type Target = [T];
-    #[inline(always)]
-    fn deref(&self) -> &[T] {
-        match self {
-            Zeros::Allocated(few) => few,
-            Zeros::Mapped(map) => cast_slice(map),
-        }
-    }
-}
-
-impl<T: Pod> DerefMut for Zeros<T> {
-    fn deref_mut(&mut self) -> &mut [T] {
-        match self {
-            Zeros::Allocated(few) => few,
-            Zeros::Mapped(map) => cast_slice_mut(map),
         }
     }
 }

@@ -21,10 +21,8 @@ impl Finest {
         let mask = self.mask(y);
         let free = columns.start as isize..columns.end as isize;
         let inside = start.max(free.start)..(start + out.len() as isize).min(free.end);
-        let kind = |x: isize| match mask {
-            Some(mask) => u8::from(mask[x as usize] != 0) * FIXED,
-            None => FREE,
-        };
+        let of_byte = |fixed: u8| if fixed != 0 { FIXED } else { FREE };
+        let kind = |x: isize| mask.map_or(FREE, |mask| of_byte(mask[x as usize]));
         for (x, out) in (start..).zip(&mut *out) {
             if !inside.contains(&x) {
                 *out = match x.rem_euclid(n) {
@@ -43,7 +41,7 @@ impl Finest {
             Some(mask) => {
                 let mask = &mask[inside.start as usize..inside.end as usize];
                 for (out, &fixed) in out.iter_mut().zip(mask) {
-                    *out = u8::from(fixed != 0) * FIXED;
+                    *out = of_byte(fixed);
                 }
             }
         }

@@ -375,8 +375,10 @@ impl<'b, V: Simd<Elem = f64>> Inside<'b, V> {
 
     #[inline(always)]
     fn load(&self, from: &[f64; SPAN], offset: isize) -> Values<V> {
-        debug_assert!((0..=4).contains(&offset));
-        // SAFETY: `new` has the word of the caller for the unit. A span has 4 elements more than a block, in which all points are.
+        // The compiler knows it.
+        assert!((0..=(SPAN - BLOCK) as isize).contains(&offset));
+        // SAFETY: `new` has the word of the caller for the unit, and found all points within a block, which a span is longer than by
+        // the largest offset.
         Values(unsafe { V::load(from.as_ptr().add(self.k + offset as usize)) })
     }
 }

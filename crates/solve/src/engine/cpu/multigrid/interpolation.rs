@@ -36,14 +36,8 @@ impl WeightRow {
     fn reset(&mut self, columns: usize) {
         let len = columns + SPAN;
         for part in self.weights.iter_mut().chain(&mut self.one) {
-            if part.len() == len {
-                let written = self.written.runs();
-                written.for_each(|run| part[run.start + 1..run.end + 1].fill(0.0));
-                (part[0], part[columns + 1]) = (0.0, 0.0);
-            } else {
-                part.clear();
-                part.resize(len, 0.0);
-            }
+            self.written.zero(part, len, 1);
+            (part[0], part[columns + 1]) = (0.0, 0.0);
         }
         self.written.clear(columns);
     }

@@ -1,7 +1,5 @@
 //! An operator row by row, on its way to the next level.
 
-use std::ops::Range;
-
 use super::shape::Shape;
 use super::written::{LANES, Written};
 use crate::element::Real;
@@ -27,12 +25,7 @@ impl OperatorRow {
     /// All zero, for `nx` columns.
     pub fn reset(&mut self, nx: usize) {
         for part in &mut self.parts {
-            if part.len() == nx {
-                self.written.runs().for_each(|run| part[run].fill(0.0));
-            } else {
-                part.clear();
-                part.resize(nx, 0.0);
-            }
+            self.written.zero(part, nx, 0);
         }
         self.written.clear(nx);
     }
@@ -62,8 +55,8 @@ pub(crate) struct SplitRow {
     parts: [[Vec<f64>; 2]; PARTS],
     /// For pairs of an even column and the odd one after it: not 0 where any part of either is not 0.
     any: Vec<u64>,
-    /// The columns that are not zero.
-    taken: Vec<Range<usize>>,
+    /// The columns that are not zero, but for those beyond the ends.
+    written: Written,
 }
 
 impl SplitRow {
@@ -94,7 +87,7 @@ impl SplitRow {
                 self.any[columns.end] |= even[columns.end].to_bits();
             }
         }
-        self.taken.push(start..start + len);
+        self.written.add(start..start + len);
     }
 
     /// Sets the columns beyond both ends of a row that wraps around.
@@ -120,14 +113,15 @@ impl SplitRow {
             }
         }
         let beyond = [0..first, first + nx / 2..len];
-        let taken = self.taken.drain(..);
-        let taken = taken.map(|of| first + of.start / 2..first + of.end / 2);
-        for columns in taken.chain(beyond) {
+        let written = self.written.runs();
+        let written = written.map(|of| first + of.start / 2..first + of.end / 2);
+        for columns in written.chain(beyond) {
             self.any[columns.clone()].fill(0);
             for half in self.parts.as_flattened_mut() {
                 half[columns.clone()].fill(0.0);
             }
         }
+        self.written.clear(nx);
     }
 
     /// For the pairs of columns from −[`GHOSTS`] on: not 0 where any part is not 0.

@@ -40,6 +40,17 @@ impl Written {
         self.groups[columns.start / LANES..=(columns.end - 1) / LANES].contains(&true)
     }
 
+    /// Makes `part`, which is zero but in these columns if it has `len` elements, all zero. Column 0 is element `first`.
+    pub fn zero(&self, part: &mut Vec<f64>, len: usize, first: usize) {
+        if part.len() == len {
+            let columns = self.runs().map(|run| first + run.start..first + run.end);
+            columns.for_each(|columns| part[columns].fill(0.0));
+        } else {
+            part.clear();
+            part.resize(len, 0.0);
+        }
+    }
+
     /// Whether no column is left out.
     pub fn are_all(&self) -> bool {
         self.groups.iter().all(|&written| written)

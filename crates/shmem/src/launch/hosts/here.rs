@@ -8,16 +8,18 @@ use crate::launch::{Launch, LaunchError, Outcome};
 use crate::transport::agent::Agent;
 use crate::transport::beat::Signs;
 use crate::transport::hosts::Hosts;
-use crate::transport::tcp::server::Server;
+use crate::transport::tcp::server::{Server, Stop};
 use crate::transport::ucx::library::Ucx;
 use crate::world::config::{HOSTS, Network};
 use crate::world::created::World;
 use crate::world::mapped::Mapped;
 use crate::world::processes::AGENTS;
+use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::net::{Shutdown, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How long the root may take to connect.
@@ -29,6 +31,21 @@ struct Unbuffered;
 impl io::Read for Unbuffered {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         Ok(rustix::io::read(rustix::stdio::stdin(), to)?)
+    }
+}
+
+/// The agent's thread, which serves while this exists. Dropped, it is told to stop, and has ended then: libraries that it
+/// uses (UCX) must not be in use when the process ends them.
+struct Serving {
+    stop: Option<Stop>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        // A panic has been reported by then.
+        let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
@@ -54,12 +71,12 @@ pub fn run_for_launcher() -> Result<(), LaunchError> {
     for (name, value) in &part.environment {
         let name_text = name.to_string_lossy();
         if name_text.starts_with("UCX_") || name_text == Ucx::VARIABLE {
-            // SAFETY: no other thread uses variables meanwhile, as the caller says.
-            #[allow(unsafe_code)]
-            unsafe {
-                std::env::set_var(name, value);
-            }
+            set_variable(name, value);
         }
+    }
+    // Standard output is the program's. UCX reads this when it is opened, here and in the PEs.
+    if std::env::var_os(Ucx::LOG_FILE).is_none() {
+        set_variable(Ucx::LOG_FILE.as_ref(), "stderr".as_ref());
     }
     // PEs of a single host need no network.
     let network = match hosts.n() {
@@ -85,7 +102,10 @@ pub fn run_for_launcher() -> Result<(), LaunchError> {
         }
     };
     let thread = std::thread::Builder::new().name("agent".into());
-    thread.spawn(serve).map_err(LaunchError::Watch)?;
+    let serving = Serving {
+        stop: Some(stop),
+        thread: Some(thread.spawn(serve).map_err(LaunchError::Watch)?),
+    };
     // The root reads this line, whatever a login script has begun.
     let mut out = io::stdout();
     let said = writeln!(out, "\ncrosswarp {port}").and_then(|()| out.flush());
@@ -105,8 +125,17 @@ pub fn run_for_launcher() -> Result<(), LaunchError> {
     back.tell(&report);
     // PEs of other hosts may still use the memory of this one: the root closes the connection when all have ended.
     while hear::<Order>(&mut root).is_ok() {}
-    drop(stop);
+    drop(serving);
     ended.map(drop)
+}
+
+/// Sets a variable of this process; called by [`run_for_launcher`] alone.
+fn set_variable(name: &OsStr, value: &OsStr) {
+    // SAFETY: no other thread uses variables meanwhile, as the caller of `run_for_launcher` says.
+    #[allow(unsafe_code)]
+    unsafe {
+        std::env::set_var(name, value);
+    }
 }
 
 fn run(

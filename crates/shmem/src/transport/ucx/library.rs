@@ -93,6 +93,8 @@ pub(crate) struct Ucx {
 impl Ucx {
     /// The variable that names its file.
     pub(crate) const VARIABLE: &str = SOUGHT.variable;
+    /// The variable that says where its warnings go: `stdout` (if unset), `stderr` or `file:PATH`.
+    pub(crate) const LOG_FILE: &str = "UCX_LOG_FILE";
 
     /// The machine's UCX. The search runs on the first call, the answer is kept.
     ///

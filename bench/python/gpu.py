@@ -133,7 +133,8 @@ def main():
                 check(cw.bincount, k)
                 row("bincount", beside(cw.bincount, k, lambda: torch.bincount(k), lambda y: cupy.bincount(y)), **name)
             side = int(size**0.5)
-            for shape in [(side, side), (size // 10, 10), (10, size // 10)]:
+            shapes = [(side, side), (size // 10, 10), (10, size // 10), (size // 100, 100)]
+            for shape in dict.fromkeys(shapes):
                 m = x[: shape[0] * shape[1]].reshape(shape)
                 name = {"dtype": "float32", "shape": list(shape)}
                 for axis in (0, 1):

@@ -549,6 +549,39 @@ fn segments_have_the_bits_of_arrays_of_their_own() {
     }
 }
 
+#[test]
+fn many_short_rows_have_the_bits_of_arrays_of_their_own() {
+    let Some(gpu) = gpu("many_short_rows_have_the_bits_of_arrays_of_their_own") else {
+        return;
+    };
+    // More than a GPU has warps at a time, of each number of threads a row, aligned to each load and to none.
+    let many = 9001;
+    for columns in [
+        1, 2, 3, 10, 12, 16, 17, 20, 32, 33, 36, 64, 65, 66, 68, 127, 128, 129, 132,
+    ] {
+        check_segments::<f32>(&gpu, Kind::Ordinary, &rows(columns, many), Some(columns));
+        check_segments::<i16>(&gpu, Kind::Bits, &rows(columns, many), Some(columns));
+        check_segments::<f64>(&gpu, Kind::Ordinary, &rows(columns, many), Some(columns));
+    }
+    for columns in [16, 31, 48, 100, 300, 512] {
+        check_segments::<f16>(&gpu, Kind::Ordinary, &rows(columns, many), Some(columns));
+        check_segments::<bf16>(&gpu, Kind::Bits, &rows(columns, many), Some(columns));
+        check_segments::<u8>(&gpu, Kind::Bits, &rows(columns, many), Some(columns));
+        check_segments::<i64>(&gpu, Kind::Bits, &rows(columns, many), Some(columns));
+    }
+    // Rows that their threads leave to warps: in some blocks more than these note, in others few.
+    for kind in KINDS.into_iter().chain([Kind::Rare]) {
+        for columns in [7, 40, 130] {
+            check_segments::<f32>(&gpu, kind, &rows(columns, many), Some(columns));
+            check_segments::<f64>(&gpu, kind, &rows(columns, many), Some(columns));
+        }
+    }
+    // The last row is not whole.
+    let mut cuts = rows(20, many);
+    *cuts.last_mut().unwrap() -= 3;
+    check_segments::<f32>(&gpu, Kind::Ordinary, &cuts, Some(20));
+}
+
 /// Every operation of the columns of matrices of this shape.
 fn check_columns<T: Element>(gpu: &Gpu, kind: Kind, shape: [usize; 3]) {
     check_columns_from::<T>(gpu, kind, shape, 0);

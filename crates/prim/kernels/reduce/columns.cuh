@@ -97,12 +97,6 @@ __device__ inline void finish_columns(const column_arguments& a, u64 s, bool the
     slow_columns<Body>(a, s, there && !quick, known, together);
 }
 
-template <int bytes> struct load_of_bytes { using type = u8; };
-template <> struct load_of_bytes<2> { using type = u16; };
-template <> struct load_of_bytes<4> { using type = u32; };
-template <> struct load_of_bytes<8> { using type = uint2; };
-template <> struct load_of_bytes<16> { using type = uint4; };
-
 // `vector` elements of each of rows that are `apart` bytes apart, of which `left` are there. Steps over the rows.
 template <int vector, int count, class S>
 __device__ inline void load_rows(S (&p)[count], const char*& from, u64 apart, int left) {

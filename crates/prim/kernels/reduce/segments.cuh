@@ -1,10 +1,11 @@
 // Reductions of many segments of an array: the rows of a matrix, or what offsets say (as in CSR). Leaves are
 // counted from a segment's start, so it gives the bits of a reduction of its own.
 //
-// Two kernels. `short_segments`: a thread for each segment of a few elements, a warp for each of some leaves; what
+// Three kernels. `short_segments`: a thread for each segment of a few elements, a warp for each of some leaves; what
 // is longer goes into a queue. `long_segments`: the leaves of all segments in the queue, cut into equal parts, one
 // for each warp; warps that share a segment combine their parts as the blocks of a single reduction do
 // (reduce/block_combine.cuh). So neither many tiny segments nor few huge ones leave a part of the GPU idle.
+// `short_rows` (reduce/short_rows.cuh): some threads for each of many rows that are short.
 //
 // BODY, a class, says what is made of a segment:
 //     BODY(a)                       the arguments of the launch
@@ -14,7 +15,12 @@
 //     contribute(slots, owner, me)  a warp hands over what it has for the segment of warp `owner`
 //     collect(slots, owner, me)     the last of the warps `owner` to `me` takes in what they have handed over
 //     BODY::tiny, is_tiny(a, n)     a thread may reduce up to `tiny` elements alone; whether it should
-//     tiny_result(a, x, y, n, bits) gives what it then writes; or false: the warp is to do it
+//     tiny_result(a, x, y, n, bits) gives what it then writes; or false, if `tiny_fails`: the warp is to do it
+//     BODY::of_thread               what one of the threads that have a row in common knows of it:
+//         take(p, q, slot, i)       takes in its elements with number i; where they are in `slot`, of 16
+//         merge<lanes, width>()     puts together what neighbouring `lanes` have, of whose slots, in turn, `width` each are
+//                                   neighbours
+//         result(a, n, bits)        as `tiny_result`, of all n
 #pragma once
 #include "reduce/arguments.cuh"
 #include "reduce/block_combine.cuh"

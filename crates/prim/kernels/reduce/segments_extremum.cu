@@ -6,13 +6,19 @@
 #endif
 #include "reduce/extremum.cuh"
 #include "reduce/segments.cuh"
+#include "reduce/short_rows.cuh"
 
 namespace crosswarp {
+
+// What a warp exchanges a key as.
+template <int bytes> struct unsigned_of_bytes { using type = u32; };
+template <> struct unsigned_of_bytes<8> { using type = u64; };
 
 struct extremum_of_segment {
     using E = ELEMENT;
     using storage = E::storage;
     using Search = extremum_search<E>;
+    static constexpr bool two = false;
 
     const reduce_arguments& a;
     two_words found = Search::none();
@@ -56,12 +62,37 @@ struct extremum_of_segment {
     }
 
     static constexpr int tiny = 32;
+    static constexpr bool tiny_fails = false;
     static __device__ bool is_tiny(const reduce_arguments&, u64) { return true; }
+    struct of_thread {
+        using K = Search::K;
+        static constexpr u32 nowhere = ~0u;
+        K best = K(~K(0));
+        u32 where = nowhere;
+
+        // As in `extremum_search`.
+        __device__ void take(storage p, storage, int, u32 i) {
+            const K key = Search::Keys::key(p);
+            if (key < best || where == nowhere) best = key, where = i;
+        }
+        template <int lanes, int> __device__ void merge() {
+            using word = unsigned_of_bytes<sizeof(K)>::type;
+#pragma unroll
+            for (int distance = lanes / 2; distance > 0; distance /= 2) {
+                const K its = K(__shfl_xor_sync(0xffffffffu, word(best), distance));
+                const u32 there = __shfl_xor_sync(0xffffffffu, where, distance);
+                if (its < best || (its == best && there < where)) best = its, where = there;
+            }
+        }
+        __device__ bool result(const reduce_arguments& a, u64 n, u64& bits) const {
+            bits = n == 0 ? no_value : a.finish == finish_index ? where : Search::Keys::bits(best);
+            return true;
+        }
+    };
     static __device__ bool tiny_result(const reduce_arguments& a, const storage* x, const storage*, int n, u64& bits) {
-        Search search;
-        for (int i = 0; i < n; ++i) search.offer(Search::Keys::key(x[i]), i);
-        bits = n == 0 ? no_value : a.finish == finish_index ? search.where : Search::Keys::bits(search.best);
-        return true;
+        of_thread part;
+        for (int i = 0; i < n; ++i) part.take(x[i], x[i], 0, i);
+        return part.result(a, n, bits);
     }
 };
 
@@ -71,4 +102,5 @@ struct extremum_of_segment {
 SEGMENT_KERNEL(sizeof(cw::ELEMENT::storage) == 8 ? 2 : 3) short_segments(cw::segment_arguments a) {
     cw::short_segments<cw::extremum_of_segment>(a);
 }
+SHORT_ROWS_KERNEL(cw::extremum_of_segment, sizeof(cw::ELEMENT::storage) == 8 ? 3 : 5)
 SEGMENT_KERNEL(2) long_segments(cw::segment_arguments a) { cw::long_segments<cw::extremum_of_segment>(a); }

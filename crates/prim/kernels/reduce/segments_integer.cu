@@ -2,6 +2,7 @@
 // up.
 #include "reduce/integer.cuh"
 #include "reduce/segments.cuh"
+#include "reduce/short_rows.cuh"
 
 #ifndef ELEMENT
 #define ELEMENT element_i32
@@ -39,18 +40,37 @@ struct integers_of_segment {
     }
 
     static constexpr int tiny = 32;
+    static constexpr bool tiny_fails = false;
     // Means and norms of so few are quotients and roots of exact doubles only if elements are narrow.
     static __device__ bool is_tiny(const reduce_arguments& a, u64 n) {
         return a.finish == finish_value || (sizeof(storage) <= 2 && n > 0);
     }
+    struct of_thread {
+        integer_sum<E, TERM> mine;
+        // Once merged, modulo 2^64.
+        u64 sum;
+
+        __device__ void take(storage p, storage q, int, u64) { mine.add(p, q); }
+        template <int lanes, int> __device__ void merge() {
+            sum = mine.total().word[0];
+#pragma unroll
+            for (int distance = lanes / 2; distance > 0; distance /= 2) {
+                sum += __shfl_xor_sync(0xffffffffu, sum, distance);
+            }
+        }
+        __device__ bool result(const reduce_arguments& a, u64 n, u64& bits) const {
+            const double value = double(i64(sum));
+            bits = a.finish == finish_value ? sum
+                                            : __double_as_longlong(a.finish == finish_mean ? value / n : sqrt(value));
+            return true;
+        }
+    };
     static __device__ bool tiny_result(const reduce_arguments& a, const storage* x, const storage* y, int n,
                                        u64& bits) {
-        integer_sum<E, TERM> mine;
-        for (int i = 0; i < n; ++i) mine.add(x[i], two ? y[i] : x[i]);
-        u64 sum = mine.total().word[0];
-        double value = double(i64(sum));
-        bits = a.finish == finish_value ? sum : __double_as_longlong(a.finish == finish_mean ? value / n : sqrt(value));
-        return true;
+        of_thread part;
+        for (int i = 0; i < n; ++i) part.take(x[i], two ? y[i] : x[i], 0, i);
+        part.merge<1, 1>();
+        return part.result(a, n, bits);
     }
 };
 
@@ -60,4 +80,5 @@ struct integers_of_segment {
 SEGMENT_KERNEL(sizeof(cw::ELEMENT::storage) == 8 ? 2 : 3) short_segments(cw::segment_arguments a) {
     cw::short_segments<cw::integers_of_segment>(a);
 }
+SHORT_ROWS_KERNEL(cw::integers_of_segment, sizeof(cw::ELEMENT::storage) == 8 ? 3 : 5)
 SEGMENT_KERNEL(2) long_segments(cw::segment_arguments a) { cw::long_segments<cw::integers_of_segment>(a); }

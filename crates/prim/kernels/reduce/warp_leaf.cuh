@@ -56,6 +56,13 @@ struct element_bf16 {
     }
 };
 
+// What loads so many bytes at once.
+template <int bytes> struct load_of_bytes { using type = u8; };
+template <> struct load_of_bytes<2> { using type = u16; };
+template <> struct load_of_bytes<4> { using type = u32; };
+template <> struct load_of_bytes<8> { using type = uint2; };
+template <> struct load_of_bytes<16> { using type = uint4; };
+
 // 16 bytes, read once and not again: past the first-level cache. Volatile, so that the loads of a leaf
 // stay together, before the first use.
 __device__ inline uint4 load16(const void* from) {

@@ -42,7 +42,9 @@ const PARTS_IN_FLIGHT: usize = 4;
 const MANY_PARTS: usize = 256;
 /// Bytes up to which the blocks that have parts also add them up: a second launch takes the host longer. With more, each
 /// block would pay for asking whether it is the last one.
-const ONE_LAUNCH: usize = 16 << 20;
+const ONE_LAUNCH: usize = 64 << 20;
+/// Bytes from which on wide matrices have a kernel of their own.
+const LARGE: usize = 16 << 20;
 /// How often the threads of the last block take columns then, at most.
 const LAST_TURNS: usize = 8;
 /// Threads that add up the parts of a column, at least, so that a warp that makes what has no quick way has few columns;
@@ -272,7 +274,7 @@ impl ColumnProgram {
                 self.resident,
             )
         };
-        let large = bytes > ONE_LAUNCH && rows > TALL && !is_narrow(rows, columns);
+        let large = bytes > LARGE && rows > TALL && !is_narrow(rows, columns);
         let wide = self.wide.as_ref().filter(|_| large);
         let wide = wide.and_then(|(kernel, resident)| {
             let tiles = tiles(wide_sums(size_of::<T>(), two));
@@ -310,6 +312,7 @@ impl ColumnProgram {
         let last_threads = (last_ones * lanes).next_multiple_of(32);
         let last_threads = tiles.threads.max(last_threads.min(THREADS as usize));
         let one_launch = parts > 1
+            && wide.is_none()
             && bytes <= ONE_LAUNCH
             && lanes <= 32
             && last_ones * lanes <= LAST_TURNS * last_threads

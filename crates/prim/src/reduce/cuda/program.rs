@@ -6,6 +6,7 @@ use crate::reduce::cuda::arguments::{
     self, EXACT_F64_THREADS, Finish, MOST_COMBINED_BLOCKS, THREADS, WALK_LOADS,
 };
 use crate::reduce::cuda::columns::WIDE;
+use crate::reduce::cuda::segments::SMALL;
 use crate::sum::leaf::LEAF;
 use crate::{DType, Op, ReduceError};
 
@@ -42,6 +43,7 @@ const HEADERS: &[(&str, &str)] = &[
         text!("reduce/block_combine.cuh"),
     ),
     ("reduce/segments.cuh", text!("reduce/segments.cuh")),
+    ("reduce/short_rows.cuh", text!("reduce/short_rows.cuh")),
     ("reduce/columns.cuh", text!("reduce/columns.cuh")),
     ("reduce/sum.cuh", text!("reduce/sum.cuh")),
     ("reduce/sum_of_two.cuh", text!("reduce/sum_of_two.cuh")),
@@ -64,12 +66,24 @@ const fn source(name: &'static str, text: &'static str) -> Source<'static> {
 
 const SUM: Source<'static> = source("reduce/sum.cu", text!("reduce/sum.cu"));
 const fn segments(name: &'static str, text: &'static str) -> Source<'static> {
-    Source::new(name, text)
-        .with_headers(HEADERS)
-        .with_shapes(const { &[shape("short_segments"), shape("long_segments")] })
+    Source::new(name, text).with_headers(HEADERS).with_shapes(
+        const {
+            &[
+                shape("short_segments"),
+                shape("long_segments"),
+                shape("short_rows"),
+            ]
+        },
+    )
 }
 
-const SEGMENTS: Source<'static> = segments("reduce/segments.cu", text!("reduce/segments.cu"));
+const SEGMENTS: Source<'static> = segments("reduce/segments.cu", text!("reduce/segments.cu"))
+    .with_shapes(&[
+        shape("short_segments"),
+        shape("long_segments"),
+        shape("short_rows"),
+        shape(SMALL),
+    ]);
 const SEGMENTS_INTEGER: Source<'static> = segments(
     "reduce/segments_integer.cu",
     text!("reduce/segments_integer.cu"),

@@ -41,6 +41,17 @@ const IDLE: usize = 4;
 const ALONE: usize = 512;
 /// and the same of so few segments that otherwise most warps had none. Up to this length a thread may take one.
 const TINY: usize = 16;
+/// Up to how many elements some threads reduce a row of many more quickly than a warp does; 0: they can't. (On an H200 10^5
+/// rows of 10^3 `f32` take them 110 µs and warps 94, of `f16` 59 and 104.)
+fn short_row<T: Element>(op: Op) -> usize {
+    let wide = !T::DTYPE.is_float() && matches!(op, Op::Mean | Op::Norm2) && size_of::<T>() > 2;
+    match size_of::<T>() {
+        // Quotients and roots of sums of theirs may have more digits than an `f64` (`is_tiny` in the kernels).
+        _ if wide => 0,
+        1 | 2 => 1024,
+        _ => 512,
+    }
+}
 /// Threads of a block of warps that take one segment at a time. With 256, of 3162 rows of as many `f32`, of which two
 /// thirds are resident at once, the last ones waited for whole blocks: `norm` took 10.0 µs instead of 9.4 (H200).
 const ALONE_THREADS: u32 = 64;
@@ -51,12 +62,18 @@ fn one_at_a_time(n: usize, count: usize, warps: usize) -> bool {
     mean > ALONE || mean > TINY && count <= 32 * warps
 }
 
+/// The kernel that only sums of floating-point elements have.
+pub(super) const SMALL: &str = "short_segments_small";
+
 /// The kernels of one operation on one type.
 pub(crate) struct SegmentProgram {
     short: Function,
+    /// `short` of smaller warps, and its blocks.
+    small: Option<(Function, u32)>,
     long: Function,
-    /// Blocks that are resident at once.
-    resident: [u32; 2],
+    rows: Function,
+    /// Blocks of each that are resident at once.
+    resident: [u32; 3],
 }
 
 impl SegmentProgram {
@@ -69,15 +86,25 @@ impl SegmentProgram {
             Module::compile_with(device, source, options).map_err(crosswarp_cuda::Error::from)?;
         let function = |name| module.function(name).map_err(crosswarp_cuda::Error::from);
         let (short, long) = (function("short_segments")?, function("long_segments")?);
+        let rows = function("short_rows")?;
         let multiprocessors = device.properties().multiprocessors.max(1);
         let resident = |function: &Function| -> Result<u32, ReduceError> {
             let blocks = function.blocks_per_multiprocessor(THREADS, 0)?.max(1);
             Ok(blocks * multiprocessors)
         };
+        let small = if source.shapes.iter().any(|shape| shape.kernel == SMALL) {
+            let kernel = function(SMALL)?;
+            let resident = resident(&kernel)?;
+            Some((kernel, resident))
+        } else {
+            None
+        };
         Ok(Self {
-            resident: [resident(&short)?, resident(&long)?],
+            small,
+            resident: [resident(&short)?, resident(&long)?, resident(&rows)?],
             short,
             long,
+            rows,
         })
     }
 
@@ -158,19 +185,41 @@ impl SegmentProgram {
             let launch = Launch::new(function).grid(blocks).block(threads);
             launch.overlapping().prepare()
         };
+        // With fewer rows than there are warps, a warp each is quicker.
+        let short_rows = matches!(segments, Segments::Rows(_))
+            && columns <= short_row::<T>(op)
+            && (columns <= TINY || count > warps)
+            && n.is_multiple_of(columns);
+        // More than are resident even out what segments differ in.
+        let blocks = |threads: usize, resident: u32, of: u32| {
+            let all = resident as usize * (THREADS / of) as usize;
+            threads.div_ceil(of as usize).min(8 * all) as u32
+        };
         // SAFETY: the kernels' one parameter is this structure. They read elements of the inputs below `n`,
         // whatever the offsets say, of which there is one more than segments, and write one result for each
-        // segment. The state has a slot for each warp of `LONG_BLOCKS` blocks, the queue has `room`. The rest is
-        // as in `Launcher::launch`.
+        // segment; `short_rows` are whole. The state has a slot for each warp of `LONG_BLOCKS` blocks, the queue has
+        // `room`. The rest is as in `Launcher::launch`.
         unsafe {
-            if short {
-                let warps = count.div_ceil(arguments.together as usize);
-                let threads = if alone { ALONE_THREADS } else { THREADS };
-                // More than are resident even out what segments differ in.
-                let blocks = warps
-                    .div_ceil(threads as usize / 32)
-                    .min(8 * self.resident[0] as usize * (THREADS / threads) as usize);
-                let launch = launch(&self.short, blocks as u32, threads)?;
+            if short_rows {
+                // 1, 2, 4 or 8 threads for a row.
+                let lanes = columns.div_ceil(TINY).next_power_of_two().min(8);
+                let blocks = blocks(lanes * count, self.resident[2], THREADS);
+                let launch = launch(&self.rows, blocks, THREADS)?;
+                launch.launch(&workspace.stream, (ByValue(arguments),))?;
+            } else if short {
+                // If only with these all segments are worked on at once.
+                let small = self.small.as_ref().filter(|(_, resident)| {
+                    let most = *resident as usize * (THREADS as usize / 32);
+                    alone && (warps + 1..=most).contains(&count)
+                });
+                let (kernel, resident, threads) = match small {
+                    Some((kernel, resident)) => (kernel, *resident, THREADS),
+                    None if alone => (&self.short, self.resident[0], ALONE_THREADS),
+                    None => (&self.short, self.resident[0], THREADS),
+                };
+                let in_warps = if alone { 32 * count } else { count };
+                let blocks = blocks(in_warps, resident, threads);
+                let launch = launch(kernel, blocks, threads)?;
                 launch.launch(&workspace.stream, (ByValue(arguments),))?;
             }
             if long {

@@ -180,8 +180,8 @@ template <int sums> struct sum_of_column : sums_of_columns {
     }
 
     __device__ void halve(u32 vector) {
-        if constexpr (sums == 32) halve_once<16>(sum);
-        halve_once<8>(sum);
+        if constexpr (sums >= 32) halve_once<16>(sum);
+        if constexpr (sums >= 16) halve_once<8>(sum);
         halve_once<4>(sum);
         if (widest_load<storage> == 2 || vector <= 2) halve_once<2>(sum);
         if (vector == 1) halve_once<1>(sum);
@@ -202,4 +202,14 @@ COLUMN_KERNEL(cw::sum_of_column<16>, cw::sums_of_columns::blocks)
 extern "C" __global__ void __launch_bounds__(cw::reduce_threads, cw::sums_of_columns::wide_blocks)
     reduce_wide_columns(const __grid_constant__ cw::column_arguments a) {
     cw::reduce_parts<cw::sum_of_wide_column>(a);
+}
+
+// Of f64, parts of so few tiles that multiprocessors would be idle, and totals: tiles have half the columns. (2048 × 2048 took
+// 7.4 µs instead of 10.8 on an H200, 3162 × 3162 26.5 instead of 29.5; f32 gains less, or loses.)
+extern "C" __global__ void __launch_bounds__(cw::reduce_threads, cw::sums_of_columns::blocks)
+    reduce_half_tiles(const __grid_constant__ cw::column_arguments a) {
+    if constexpr (sizeof(cw::ELEMENT::storage) == 8) {
+        cw::reduce_parts<cw::sum_of_column<8>>(a);
+        if (a.lanes) cw::totals_of_last_block<cw::sum_of_column<8>>(a);
+    }
 }

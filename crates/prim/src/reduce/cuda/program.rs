@@ -5,7 +5,7 @@ use crosswarp_cuda::{Device, Function, Launch, Module, Options, Shape, Source};
 use crate::reduce::cuda::arguments::{
     self, EXACT_F64_THREADS, Finish, MOST_COMBINED_BLOCKS, THREADS, WALK_LOADS,
 };
-use crate::reduce::cuda::columns::WIDE;
+use crate::reduce::cuda::columns::{HALF, WIDE};
 use crate::reduce::cuda::segments::SMALL;
 use crate::sum::leaf::LEAF;
 use crate::{DType, Op, ReduceError};
@@ -104,6 +104,7 @@ const COLUMNS: Source<'static> = columns("reduce/columns.cu", text!("reduce/colu
         shape("reduce_columns"),
         shape("reduce_columns_at_once"),
         shape(WIDE),
+        shape(HALF),
     ]);
 const COLUMNS_INTEGER: Source<'static> = columns(
     "reduce/columns_integer.cu",

@@ -257,6 +257,27 @@ def test_columns_of_doubtful_leaves(a):
         assert [cw.bits(one) for one in function(a, axis=0)] == expected
 
 
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+@pytest.mark.parametrize("columns", [3, 33, 100])
+def test_threads_have_rows_of_tall_matrices(dtype, columns):
+    # A MiB for each of three threads, and six leaves.
+    rows = max(13_000, (3 << 20) // (columns * dtype.itemsize) + 1)
+    rng = np.random.default_rng(8)
+    a = rng.integers(0, 5, (rows, columns)).astype(dtype)
+    if dtype.kind not in "biu":
+        a += rng.standard_normal(a.shape).astype(dtype)
+        # What a leaf's value does not say, in the first and in the last part.
+        a[5, 0], a[rows - 1, 1], a[rows // 2, 2] = np.inf, np.nan, -0.0
+    if dtype == np.float32:
+        a[:, columns - 1] *= np.float32(1e-30)
+    seen = [0, 1, 2, columns - 1]
+    for function in [cw.sum, cw.mean, cw.norm, cw.min, cw.max, cw.argmin, cw.argmax]:
+        expected = [cw.bits(function(a[:, k].copy())) for k in seen]
+        assert [cw.bits(x) for x in function(a, 0, threads=3)[seen]] == expected, function
+    expected = [cw.bits(cw.dot(a[:, k].copy(), a[:, 0].copy())) for k in seen]
+    assert [cw.bits(x) for x in cw.dot(a, np.repeat(a[:, :1], columns, 1), 0, threads=3)[seen]] == expected
+
+
 def by_the_rule(values):
     """The sum as docs/determinism.md defines it, element by element."""
     leaves = []

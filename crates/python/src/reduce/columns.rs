@@ -1,8 +1,10 @@
 //! Reductions of columns.
 
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use bytemuck::cast_slice;
+use crosswarp::prim::leaf::LEAF;
 use crosswarp::prim::{DType, Element, Float, Layout, Op, Reducer, Scalar, Simd, Transposer};
 use pyo3::prelude::*;
 
@@ -19,6 +21,11 @@ use crate::run::{Stop, guarded, share, threads, work};
 
 /// Bytes of columns that are brought together at a time, so that they stay in the second-level cache.
 const TILE: usize = 256 << 10;
+/// Bytes of a row up to which threads have rows rather than columns: pieces of a row that are far apart are read at half the
+/// rate or less.
+const SHORT_ROW: usize = 4096;
+/// Bytes of rows that a thread has at a time, about: between two of them it looks whether it is to stop.
+const PART: usize = 16 << 20;
 
 /// Reduces the columns of each of `count` C-contiguous matrices of `columns` columns into the elements of `output`.
 ///
@@ -140,6 +147,46 @@ struct Tiles<'a> {
 }
 
 impl Tiles<'_> {
+    /// Threads that a reduction of elements of `T` pays for.
+    fn beside<T>(&self, inputs: usize) -> usize {
+        let bytes = self.shape[0] * self.output.len * size_of::<T>() * inputs;
+        self.threads.min(bytes / BYTES_PER_THREAD).max(1)
+    }
+
+    /// Does `work` on some of the rows for each thread, and returns what it has made of them, in their order; or nothing if
+    /// rows are long, or few: then tiles of columns are read well.
+    fn by_rows<T, P: Send>(
+        &self,
+        inputs: usize,
+        work: impl Fn(Range<usize>) -> P + Sync,
+    ) -> Result<Vec<(usize, P)>, Failure> {
+        let [rows, columns] = self.shape;
+        let beside = self.beside::<T>(inputs);
+        let (leaves, row) = (rows.div_ceil(LEAF), columns * size_of::<T>());
+        if beside == 1 || self.output.len > columns || row > SHORT_ROW || leaves < 2 * beside {
+            return Ok(Vec::new());
+        }
+        let parts = (rows * row * inputs / PART).clamp(beside, leaves);
+        let made = Mutex::new(Vec::new());
+        share(
+            beside,
+            parts,
+            self.stop,
+            || (),
+            |(), part| {
+                let [from, to] = [part, part + 1].map(|k| rows.min(leaves * k / parts * LEAF));
+                let one = (from, work(from..to));
+                made.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(one);
+                Ok(())
+            },
+        )?;
+        let mut made = made.into_inner().unwrap_or_else(PoisonError::into_inner);
+        made.sort_by_key(|(from, _)| *from);
+        Ok(made)
+    }
+
     /// Does `work` on tiles of some columns: with the index of the first element, and the elements of the output.
     fn each<T, S>(
         &self,
@@ -150,8 +197,7 @@ impl Tiles<'_> {
     ) -> Result<(), Failure> {
         let [rows, columns] = self.shape;
         let matrices = self.output.len / columns;
-        let bytes = rows * self.output.len * size_of::<T>() * inputs;
-        let beside = self.threads.min(bytes / BYTES_PER_THREAD).max(1);
+        let beside = self.beside::<T>(inputs);
         // Memory is read best in long pieces.
         let widest = wide_bytes.max(TILE / rows) / size_of::<T>();
         // Enough tiles for all threads, of about the same width, of whole cache lines.
@@ -179,20 +225,40 @@ impl Tiles<'_> {
     ) -> Result<(), Failure> {
         let [rows, stride] = self.shape;
         let state = extrema::Scratch::<T>::new;
-        self.each::<T, _>(extrema::WIDE_BYTES, 1, state, |scratch, start, to| {
+        let find = |scratch: &mut _, start, rows, width| {
             Simd::detect().compile(extrema::Columns::<T, MAX, PLACES> {
                 values: &values[start..],
                 rows,
                 stride,
-                width: to.len(),
+                width,
                 scratch,
             });
+        };
+        let write = |values: &[T], places: &[u32], at| {
             if PLACES {
-                let places: Vec<i64> = scratch.rows.iter().map(|&row| row.into()).collect();
-                self.output.write_all(to.start, &places);
+                let places: Vec<i64> = places.iter().map(|&row| row.into()).collect();
+                self.output.write_all(at, &places);
             } else {
-                self.output.write_all(to.start, &scratch.values);
+                self.output.write_all(at, values);
             }
+        };
+        let parts = self.by_rows::<T, _>(1, |rows| {
+            let mut scratch = state();
+            find(&mut scratch, rows.start * stride, rows.len(), stride);
+            (scratch.values, scratch.rows)
+        })?;
+        let mut parts = parts.into_iter();
+        if let Some((_, (mut values, mut places))) = parts.next() {
+            for (first, (others, theirs)) in parts {
+                let all = (&mut values[..], &mut places[..]);
+                extrema::merge::<T, MAX>(all, (&others, &theirs), first);
+            }
+            write(&values, &places, 0);
+            return Ok(());
+        }
+        self.each::<T, _>(extrema::WIDE_BYTES, 1, state, |scratch, start, to| {
+            find(scratch, start, rows, to.len());
+            write(&scratch.values, &scratch.rows, to.start);
             Ok(())
         })
     }
@@ -206,40 +272,55 @@ impl Tiles<'_> {
         let [rows, stride] = self.shape;
         let state = || (integers::Scratch::default(), Vec::new());
         let inputs = arrays.len();
-        self.each::<T, _>(
-            integers::WIDE_BYTES,
-            inputs,
-            state,
-            |(scratch, totals), start, to| {
-                totals.resize(to.len(), (0, 0));
-                let inputs = [0, arrays.len() - 1].map(|k| &arrays[k][start..]);
-                Simd::detect().compile(integers::Columns {
-                    op,
-                    inputs: inputs.map(cast_slice::<T, I>),
-                    rows,
-                    stride,
-                    out: totals,
-                    scratch,
-                });
-                put_integers(op, totals, rows, self.output, to.start, |column| {
-                    inputs.map(|input| {
-                        let column = input[column..].iter().step_by(stride).take(rows);
-                        column.copied().collect()
-                    })
+        let add = |(scratch, totals): &mut (_, Vec<_>), start: usize, rows, width| {
+            totals.resize(width, (0, 0));
+            let inputs = [0, arrays.len() - 1].map(|k| &arrays[k][start..]);
+            Simd::detect().compile(integers::Columns {
+                op,
+                inputs: inputs.map(cast_slice::<T, I>),
+                rows,
+                stride,
+                out: totals,
+                scratch,
+            });
+        };
+        let write = |totals: &[_], start: usize, at| {
+            let inputs = [0, arrays.len() - 1].map(|k| &arrays[k][start..]);
+            put_integers(op, totals, rows, self.output, at, |column| {
+                inputs.map(|input| {
+                    let column = input[column..].iter().step_by(stride).take(rows);
+                    column.copied().collect()
                 })
-            },
-        )
+            })
+        };
+        let parts = self.by_rows::<T, _>(inputs, |rows| {
+            let mut state = state();
+            add(&mut state, rows.start * stride, rows.len(), stride);
+            state.1
+        })?;
+        let merged = parts.into_iter().map(|(_, totals)| totals);
+        if let Some(all) = merged.reduce(|mut all, totals| {
+            integers::merge(&mut all, &totals);
+            all
+        }) {
+            return write(&all, 0, 0);
+        }
+        self.each::<T, _>(integers::WIDE_BYTES, inputs, state, |state, start, to| {
+            add(state, start, rows, to.len());
+            write(&state.1, start, to.start)
+        })
     }
 
     /// `T` is `F`.
     fn sums<F: Float + Scalar, T: Element>(&self, op: Op, arrays: &[&[T]]) -> Result<(), Failure> {
         let [rows, stride] = self.shape;
         let state = || (sums::Scratch::<F>::new(), Vec::new(), Vec::new());
-        self.each::<T, _>(sums::WIDE_BYTES, arrays.len(), state, |state, start, to| {
+        type State<F> = (sums::Scratch<F>, Vec<F>, Vec<usize>);
+        let columns = |state: &mut State<F>, start: usize, rows, width, some: bool| {
             let (scratch, out, unsure) = state;
-            out.resize(to.len(), F::ZERO);
+            out.resize(width, F::ZERO);
             let inputs = [0, arrays.len() - 1].map(|k| &arrays[k][start..]);
-            sums::Columns {
+            let columns = sums::Columns {
                 op,
                 inputs: inputs.map(cast_slice::<T, F>),
                 rows,
@@ -247,9 +328,15 @@ impl Tiles<'_> {
                 out,
                 scratch,
                 unsure,
+            };
+            match some {
+                true => columns.some_rows(Simd::detect()),
+                false => columns.run(Simd::detect()),
             }
-            .run(Simd::detect());
-            self.output.write_all(to.start, out);
+        };
+        let write = |(_, out, unsure): &mut State<F>, start: usize, at| {
+            self.output.write_all(at, out);
+            let inputs = [0, arrays.len() - 1].map(|k| &arrays[k][start..]);
             for column in unsure.drain(..) {
                 // Gathered, it goes the long way.
                 let gathered = inputs.map(|input| {
@@ -258,9 +345,30 @@ impl Tiles<'_> {
                 });
                 let slices = [&gathered[0][..], &gathered[1][..]];
                 let value = Reducer::new().reduce(op, &slices[..arrays.len()])?;
-                self.output.write(to.start + column, value);
+                self.output.write(at + column, value);
             }
             Ok(())
+        };
+        let parts = self.by_rows::<T, _>(arrays.len(), |rows| {
+            let mut state = state();
+            columns(&mut state, rows.start * stride, rows.len(), stride, true);
+            state
+        })?;
+        let mut parts = parts.into_iter();
+        if let Some((_, mut all)) = parts.next() {
+            for (_, (scratch, out, _)) in parts {
+                all.0.merge(&scratch);
+                for (mark, its) in all.1.iter_mut().zip(out) {
+                    *mark = if its == F::ZERO { *mark } else { its };
+                }
+            }
+            let (scratch, out, unsure) = &mut all;
+            scratch.finish(op, rows, out, unsure);
+            return write(&mut all, 0, 0);
+        }
+        self.each::<T, _>(sums::WIDE_BYTES, arrays.len(), state, |state, start, to| {
+            columns(state, start, rows, to.len(), false);
+            write(state, start, to.start)
         })
     }
 }

@@ -92,6 +92,23 @@ impl<T: Element> Scratch<T> {
     }
 }
 
+/// Takes in the extrema of other rows of the same columns, and where they are: in rows from `first` on, after all others.
+pub fn merge<T: Element, const MAX: bool>(
+    (values, rows): (&mut [T], &mut [u32]),
+    (others, places): (&[T], &[u32]),
+    first: usize,
+) {
+    for (column, (value, &its)) in values.iter_mut().zip(others).enumerate() {
+        // Of equals the first.
+        if its.rank::<MAX>() < value.rank::<MAX>() {
+            *value = its;
+            if let (Some(row), Some(place)) = (rows.get_mut(column), places.get(column)) {
+                *row = place + first as u32;
+            }
+        }
+    }
+}
+
 /// The extrema of `width` columns, and with `PLACES` the rows in which they first are, of a matrix that begins `values`
 /// and whose rows, at least one, are `stride` elements apart.
 ///
@@ -230,8 +247,15 @@ fn best_of<W: Way<T>, T: Element, const PLACES: bool>(
     for first in (0..rows).step_by(ROWS) {
         let last = rows.min(first + ROWS);
         let (done, any) = best_by::<W, T, PLACES, 32>(0, best, places, values, stride, first..last);
+        // Columns that are looked at twice stay what they are.
+        let (done, again) = match best.len().checked_sub(32) {
+            Some(at) if done < best.len() => {
+                best_by::<W, T, PLACES, 32>(at, best, places, values, stride, first..last)
+            }
+            _ => (done, false),
+        };
         let (_, more) = best_by::<W, T, PLACES, 1>(done, best, places, values, stride, first..last);
-        nan |= any | more;
+        nan |= any | again | more;
     }
     !best.iter().fold(nan, |any, &key| any | W::is_doubtful(key))
 }

@@ -134,6 +134,14 @@ impl<T: Integer> Rows<'_, T> {
     }
 }
 
+/// Adds totals of other elements.
+pub fn merge(all: &mut [Total], others: &[Total]) {
+    for ((sum, bits), other) in all.iter_mut().zip(others) {
+        *sum = sum.wrapping_add(other.0);
+        *bits |= other.1;
+    }
+}
+
 /// What a thread needs to work on columns.
 #[derive(Default)]
 pub struct Scratch {

@@ -245,6 +245,28 @@ impl<F: Float> Scratch<F> {
             totals: Vec::new(),
         }
     }
+
+    /// Takes in what [`Columns::some_rows`] has left of other rows of the same columns.
+    pub fn merge(&mut self, other: &Scratch<F>) {
+        for (total, other) in self.totals.iter_mut().zip(&other.totals) {
+            total.merge(other);
+        }
+    }
+
+    /// From totals of `rows` rows to results, where `out` is 0; else the column is listed.
+    pub fn finish(&self, op: Op, rows: usize, out: &mut [F], unsure: &mut Vec<usize>) {
+        for (column, (total, out)) in self.totals.iter().zip(out).enumerate() {
+            let sure = *out == F::ZERO;
+            *out = match (op, NonZeroU64::new(rows as u64)) {
+                (Op::Mean, Some(count)) => total.mean(count),
+                (Op::Norm2, _) => total.root(),
+                _ => total.round(),
+            };
+            if !sure {
+                unsure.push(column);
+            }
+        }
+    }
 }
 
 /// Reduces columns, one for each element of `out`, of a matrix that begins `inputs` and whose rows are `stride`
@@ -268,13 +290,12 @@ impl<F: Float> Columns<'_, F> {
         }
     }
 
-    fn with<const TERMS: u8>(self, simd: Simd) {
+    fn with<const TERMS: u8>(mut self, simd: Simd) {
         let width = self.out.len();
-        let Scratch { lanes, totals } = self.scratch;
-        let narrow = width == self.stride && width <= NARROW;
-        let kept = if narrow { LANES } else { MOST_KEPT };
-        lanes.resize(kept * width, F::NEG_ZERO);
         if self.rows <= LEAF {
+            let narrow = self.is_narrow();
+            let lanes = &mut self.scratch.lanes;
+            lanes.resize(if narrow { LANES } else { MOST_KEPT } * width, F::NEG_ZERO);
             simd.compile(LeafOfColumns::<F, TERMS> {
                 lanes,
                 inputs: self.inputs,
@@ -287,6 +308,25 @@ impl<F: Float> Columns<'_, F> {
             finish(self.op, self.out, self.rows, self.unsure);
             return;
         }
+        self.add_leaves::<TERMS>(simd);
+        self.scratch
+            .finish(self.op, self.rows, self.out, self.unsure);
+    }
+
+    /// The totals of the columns, some of whose rows these are, in `scratch`; and in `out` 1 for those that are not sure.
+    pub fn some_rows(mut self, simd: Simd) {
+        match self.op {
+            Op::Norm2 => self.add_leaves::<SQUARES>(simd),
+            Op::Dot => self.add_leaves::<PRODUCTS>(simd),
+            _ => self.add_leaves::<ELEMENTS>(simd),
+        }
+    }
+
+    fn add_leaves<const TERMS: u8>(&mut self, simd: Simd) {
+        let width = self.out.len();
+        let narrow = self.is_narrow();
+        let Scratch { lanes, totals } = &mut *self.scratch;
+        lanes.resize(if narrow { LANES } else { MOST_KEPT } * width, F::NEG_ZERO);
         totals.clear();
         totals.resize(width, LeafTotal::new());
         self.out.fill(F::ZERO);
@@ -307,17 +347,10 @@ impl<F: Float> Columns<'_, F> {
                 }
             }
         }
-        for (column, (total, out)) in totals.iter().zip(self.out).enumerate() {
-            let sure = *out == F::ZERO;
-            *out = match (self.op, NonZeroU64::new(self.rows as u64)) {
-                (Op::Mean, Some(count)) => total.mean(count),
-                (Op::Norm2, _) => total.root(),
-                _ => total.round(),
-            };
-            if !sure {
-                self.unsure.push(column);
-            }
-        }
+    }
+
+    fn is_narrow(&self) -> bool {
+        self.out.len() == self.stride && self.out.len() <= NARROW
     }
 }
 

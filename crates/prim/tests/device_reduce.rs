@@ -576,6 +576,11 @@ fn many_short_rows_have_the_bits_of_arrays_of_their_own() {
             check_segments::<f64>(&gpu, kind, &rows(columns, many), Some(columns));
         }
     }
+    // So many rows that only smaller warps can have all of them at once, on some GPU.
+    for count in [1500, 2500, 3000] {
+        check_segments::<f32>(&gpu, Kind::Ordinary, &rows(2100, count), Some(2100));
+        check_segments::<f64>(&gpu, Kind::Rare, &rows(700, count), Some(700));
+    }
     // The last row is not whole.
     let mut cuts = rows(20, many);
     *cuts.last_mut().unwrap() -= 3;

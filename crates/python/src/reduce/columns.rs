@@ -153,38 +153,33 @@ impl Tiles<'_> {
         self.threads.min(bytes / BYTES_PER_THREAD).max(1)
     }
 
-    /// Does `work` on some of the rows for each thread, and returns what it has made of them, in their order; or nothing if
-    /// rows are long, or few: then tiles of columns are read well.
+    /// Does `work` on some rows after the other, by all threads, and merges what it has made of them, in any order; or
+    /// nothing if rows are long, or few: then tiles of columns are read well.
     fn by_rows<T, P: Send>(
         &self,
         inputs: usize,
         work: impl Fn(Range<usize>) -> P + Sync,
-    ) -> Result<Vec<(usize, P)>, Failure> {
+        merge: impl Fn(&mut P, P) + Sync,
+    ) -> Result<Option<P>, Failure> {
         let [rows, columns] = self.shape;
         let beside = self.beside::<T>(inputs);
         let (leaves, row) = (rows.div_ceil(LEAF), columns * size_of::<T>());
         if beside == 1 || self.output.len > columns || row > SHORT_ROW || leaves < 2 * beside {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         let parts = (rows * row * inputs / PART).clamp(beside, leaves);
-        let made = Mutex::new(Vec::new());
-        share(
-            beside,
-            parts,
-            self.stop,
-            || (),
-            |(), part| {
-                let [from, to] = [part, part + 1].map(|k| rows.min(leaves * k / parts * LEAF));
-                let one = (from, work(from..to));
-                made.lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(one);
-                Ok(())
-            },
-        )?;
-        let mut made = made.into_inner().unwrap_or_else(PoisonError::into_inner);
-        made.sort_by_key(|(from, _)| *from);
-        Ok(made)
+        let all = Mutex::new(None);
+        let do_part = |(): &mut (), part| {
+            let [from, to] = [part, part + 1].map(|k| rows.min(leaves * k / parts * LEAF));
+            let made = work(from..to);
+            match &mut *all.lock().unwrap_or_else(PoisonError::into_inner) {
+                Some(all) => merge(all, made),
+                first => *first = Some(made),
+            }
+            Ok(())
+        };
+        share(beside, parts, self.stop, || (), do_part)?;
+        Ok(all.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Does `work` on tiles of some columns: with the index of the first element, and the elements of the output.
@@ -242,17 +237,17 @@ impl Tiles<'_> {
                 self.output.write_all(at, values);
             }
         };
-        let parts = self.by_rows::<T, _>(1, |rows| {
+        let some = |rows: Range<usize>| {
             let mut scratch = state();
             find(&mut scratch, rows.start * stride, rows.len(), stride);
+            let first = rows.start as u32;
+            scratch.rows.iter_mut().for_each(|row| *row += first);
             (scratch.values, scratch.rows)
-        })?;
-        let mut parts = parts.into_iter();
-        if let Some((_, (mut values, mut places))) = parts.next() {
-            for (first, (others, theirs)) in parts {
-                let all = (&mut values[..], &mut places[..]);
-                extrema::merge::<T, MAX>(all, (&others, &theirs), first);
-            }
+        };
+        let merge = |all: &mut (Vec<T>, Vec<u32>), some: (Vec<T>, Vec<u32>)| {
+            extrema::merge::<T, MAX>((&mut all.0, &mut all.1), (&some.0, &some.1));
+        };
+        if let Some((values, places)) = self.by_rows::<T, _>(1, some, merge)? {
             write(&values, &places, 0);
             return Ok(());
         }
@@ -293,16 +288,13 @@ impl Tiles<'_> {
                 })
             })
         };
-        let parts = self.by_rows::<T, _>(inputs, |rows| {
+        let some = |rows: Range<usize>| {
             let mut state = state();
             add(&mut state, rows.start * stride, rows.len(), stride);
             state.1
-        })?;
-        let merged = parts.into_iter().map(|(_, totals)| totals);
-        if let Some(all) = merged.reduce(|mut all, totals| {
-            integers::merge(&mut all, &totals);
-            all
-        }) {
+        };
+        let merge = |all: &mut Vec<_>, some: Vec<_>| integers::merge(all, &some);
+        if let Some(all) = self.by_rows::<T, _>(inputs, some, merge)? {
             return write(&all, 0, 0);
         }
         self.each::<T, _>(integers::WIDE_BYTES, inputs, state, |state, start, to| {
@@ -349,19 +341,18 @@ impl Tiles<'_> {
             }
             Ok(())
         };
-        let parts = self.by_rows::<T, _>(arrays.len(), |rows| {
+        let some = |rows: Range<usize>| {
             let mut state = state();
             columns(&mut state, rows.start * stride, rows.len(), stride, true);
             state
-        })?;
-        let mut parts = parts.into_iter();
-        if let Some((_, mut all)) = parts.next() {
-            for (_, (scratch, out, _)) in parts {
-                all.0.merge(&scratch);
-                for (mark, its) in all.1.iter_mut().zip(out) {
-                    *mark = if its == F::ZERO { *mark } else { its };
-                }
+        };
+        let merge = |all: &mut State<F>, (scratch, marks, _): State<F>| {
+            all.0.merge(&scratch);
+            for (mark, its) in all.1.iter_mut().zip(marks) {
+                *mark = if its == F::ZERO { *mark } else { its };
             }
+        };
+        if let Some(mut all) = self.by_rows::<T, _>(arrays.len(), some, merge)? {
             let (scratch, out, unsure) = &mut all;
             scratch.finish(op, rows, out, unsure);
             return write(&mut all, 0, 0);

@@ -92,18 +92,19 @@ impl<T: Element> Scratch<T> {
     }
 }
 
-/// Takes in the extrema of other rows of the same columns, and where they are: in rows from `first` on, after all others.
+/// Takes in the extrema of other rows of the same columns, and where they are, if that is known.
 pub fn merge<T: Element, const MAX: bool>(
     (values, rows): (&mut [T], &mut [u32]),
     (others, places): (&[T], &[u32]),
-    first: usize,
 ) {
+    let row_of = |rows: &[u32], column| rows.get(column).copied().unwrap_or(0);
     for (column, (value, &its)) in values.iter_mut().zip(others).enumerate() {
         // Of equals the first.
-        if its.rank::<MAX>() < value.rank::<MAX>() {
+        let one = (value.rank::<MAX>(), row_of(rows, column));
+        if (its.rank::<MAX>(), row_of(places, column)) < one {
             *value = its;
-            if let (Some(row), Some(place)) = (rows.get_mut(column), places.get(column)) {
-                *row = place + first as u32;
+            if let Some(row) = rows.get_mut(column) {
+                *row = row_of(places, column);
             }
         }
     }

@@ -291,20 +291,10 @@ impl<F: Float> Columns<'_, F> {
     }
 
     fn with<const TERMS: u8>(mut self, simd: Simd) {
-        let width = self.out.len();
         if self.rows <= LEAF {
-            let narrow = self.is_narrow();
-            let lanes = &mut self.scratch.lanes;
-            lanes.resize(if narrow { LANES } else { MOST_KEPT } * width, F::NEG_ZERO);
-            simd.compile(LeafOfColumns::<F, TERMS> {
-                lanes,
-                inputs: self.inputs,
-                rows: self.rows,
-                stride: self.stride,
-                width,
-                narrow,
-            });
-            self.out.copy_from_slice(&lanes[..width]);
+            self.leaf::<TERMS>(simd, 0);
+            self.out
+                .copy_from_slice(&self.scratch.lanes[..self.out.len()]);
             finish(self.op, self.out, self.rows, self.unsure);
             return;
         }
@@ -323,22 +313,13 @@ impl<F: Float> Columns<'_, F> {
     }
 
     fn add_leaves<const TERMS: u8>(&mut self, simd: Simd) {
-        let width = self.out.len();
-        let narrow = self.is_narrow();
-        let Scratch { lanes, totals } = &mut *self.scratch;
-        lanes.resize(if narrow { LANES } else { MOST_KEPT } * width, F::NEG_ZERO);
+        let totals = &mut self.scratch.totals;
         totals.clear();
-        totals.resize(width, LeafTotal::new());
+        totals.resize(self.out.len(), LeafTotal::new());
         self.out.fill(F::ZERO);
         for first in (0..self.rows).step_by(LEAF) {
-            simd.compile(LeafOfColumns::<F, TERMS> {
-                lanes,
-                inputs: self.inputs.map(|input| &input[first * self.stride..]),
-                rows: (self.rows - first).min(LEAF),
-                stride: self.stride,
-                width,
-                narrow,
-            });
+            self.leaf::<TERMS>(simd, first);
+            let Scratch { lanes, totals } = &mut *self.scratch;
             for ((total, &value), mark) in totals.iter_mut().zip(&*lanes).zip(&mut *self.out) {
                 if is_sure(self.op, value) {
                     total.add(value);
@@ -349,8 +330,21 @@ impl<F: Float> Columns<'_, F> {
         }
     }
 
-    fn is_narrow(&self) -> bool {
-        self.out.len() == self.stride && self.out.len() <= NARROW
+    /// The values of the leaf of each column that begins with row `first`, at the beginning of the lanes.
+    fn leaf<const TERMS: u8>(&mut self, simd: Simd, first: usize) {
+        let width = self.out.len();
+        let narrow = width == self.stride && width <= NARROW;
+        let kept = if narrow { LANES } else { MOST_KEPT };
+        let lanes = &mut self.scratch.lanes;
+        lanes.resize(kept * width, F::NEG_ZERO);
+        simd.compile(LeafOfColumns::<F, TERMS> {
+            lanes,
+            inputs: self.inputs.map(|input| &input[first * self.stride..]),
+            rows: (self.rows - first).min(LEAF),
+            stride: self.stride,
+            width,
+            narrow,
+        });
     }
 }
 

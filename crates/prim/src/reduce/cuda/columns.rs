@@ -282,18 +282,18 @@ impl ColumnProgram {
                 self.resident,
             )
         };
-        let large = bytes > LARGE && rows > TALL && !is_narrow(rows, columns);
-        let wide = self.wide.as_ref().filter(|_| large);
+        // Whether tiles are some columns of all rows of a leaf.
+        let lines = rows > TALL && !is_narrow(rows, columns);
+        let wide = self.wide.as_ref().filter(|_| lines && bytes > LARGE);
         let wide = wide.and_then(|(kernel, resident)| {
             let tiles = tiles(wide_sums(size_of::<T>(), two));
             let blocks: usize = tiles.grid.iter().product();
             // With fewer, more blocks of fewer columns are quicker.
             (4 * blocks >= 3 * resident).then_some((kernel, tiles))
         });
-        let tall = rows > TALL && !is_narrow(rows, columns) && wide.is_none();
         let half = self.half.as_ref().filter(|_| {
             let blocks: usize = tiles(SUMS).grid.iter().product();
-            tall && size_of::<T>() == 8 && 4 * blocks <= 3 * self.resident
+            wide.is_none() && lines && size_of::<T>() == 8 && 4 * blocks <= 3 * self.resident
         });
         let tiles = match (&wide, half) {
             (Some((_, tiles)), _) => *tiles,

@@ -20,6 +20,16 @@ fn a_solve_has_the_same_bits_over_ucx() {
 }
 
 #[test]
+fn ucxs_log_is_not_among_what_a_program_prints() {
+    let Some(bed) = up(2) else { return };
+    let bed = bed.with("UCX_LOG_LEVEL", "info");
+    let (_, out, err) = bed.start(&[1, 1], &[], &["echo", "printed"]).end();
+    assert_eq!(out, "printed\nprinted\n", "{err}");
+    // The launchers' own, whose library is opened for their agents.
+    assert!(err.contains("UCX  INFO"), "{err}");
+}
+
+#[test]
 fn agents_serve_over_ucx() {
     let Some(bed) = up(3) else { return };
     let folder = tempfile::tempdir().unwrap();

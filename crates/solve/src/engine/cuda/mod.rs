@@ -4,6 +4,7 @@
 //! expression a cell, no contraction; leaves of the norm in the same order; their sums added exactly into the words of
 //! a superaccumulator, with integer atomics, in any order.
 
+mod arena;
 pub(crate) mod kernels;
 mod layout;
 pub(crate) mod line;

@@ -62,7 +62,7 @@ impl<'w, F: Real> GpuLine<'w, F> {
         let on_chip = || OnChipLine::new(pe, gpu, host.partition(), &stream);
         let put = || {
             // Found first: what fails on one PE alone must not be taken for an exchange that no PE can have.
-            let kernel = all_ready(pe, kernels::find::<F>(&gpu.device, EXCHANGE))?;
+            let kernel = all_ready(pe, kernels::find_of_pe::<F>(&gpu.device, EXCHANGE))?;
             let exchange = DevicePut::new(pe, gpu.device, kernel, PAD, 1, &stream)?;
             Ok::<_, GpuError>(Halos::Put(Box::new(exchange)))
         };

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use crosswarp_cuda::Stream;
 use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
 use super::storage::{DeviceField, DeviceRows, DeviceTable, Stored, pitch_of};
 use crate::engine::cpu::multigrid::finest::{End, Finest};
+use crate::engine::cuda::arena::Arena;
 use crate::field::storage::Field;
 use crate::gpu::error::GpuError;
 use crate::gpu::level_arguments::{END_FIXED, END_MIRROR, END_WRAP, LevelPass};
@@ -33,7 +33,7 @@ impl DeviceEquations {
 
     /// Copies them, of a size that has been [checked](Self::check), with the right side. `first`: row 0's number in the leaves.
     pub fn new(
-        stream: &Stream,
+        arena: &Arena,
         finest: &Finest,
         right_side: Option<&Field<f64>>,
         first: usize,
@@ -43,8 +43,8 @@ impl DeviceEquations {
         let stored = Stored::of(shape);
         let right_side = right_side
             .map(|from| {
-                let field = DeviceField::new(stream, nx, &stored)?;
-                field.upload(stream, from)?;
+                let field = DeviceField::new(arena, nx, &stored)?;
+                field.upload(arena.stream(), from)?;
                 Ok::<_, GpuError>(field)
             })
             .transpose()?;
@@ -52,8 +52,8 @@ impl DeviceEquations {
             .fixed
             .as_ref()
             .map(|from| {
-                let rows = DeviceRows::new(stream, nx, &stored)?;
-                rows.upload(stream, from)?;
+                let rows = DeviceRows::new(arena, nx, &stored)?;
+                rows.upload(arena.stream(), from)?;
                 Ok::<_, GpuError>(rows)
             })
             .transpose()?;
@@ -63,8 +63,8 @@ impl DeviceEquations {
             .map(|from| {
                 let [parts, inverse] = from.tables();
                 Ok::<_, GpuError>([
-                    DeviceTable::new(stream, parts, shape.y, stored.own.clone())?,
-                    DeviceTable::new(stream, inverse, shape.y, stored.own.clone())?,
+                    DeviceTable::new(arena, parts, shape.y, stored.own.clone())?,
+                    DeviceTable::new(arena, inverse, shape.y, stored.own.clone())?,
                 ])
             })
             .transpose()?;

@@ -118,7 +118,10 @@ pub(crate) fn reach<'s, T>(
     }
     *gpus = OnGpus::default();
     // Found first: what fails on one PE alone must not be taken for what no PE can have.
-    let kernel = all_ready(pe, kernels::find_plain(&gpu.device, level_puts::KERNEL))?;
+    let kernel = all_ready(
+        pe,
+        kernels::find_plain_of_pe(&gpu.device, level_puts::KERNEL),
+    )?;
     let halo = DEPTH * row_bytes::<f64>(finest);
     let whole = coarser.into_iter().find(|level| !level.spread);
     let gathered = whole.map_or(0, |level| level.y.len * row_bytes::<T>(level));

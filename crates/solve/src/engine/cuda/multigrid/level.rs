@@ -8,6 +8,7 @@ use super::storage::{DeviceField, Stored};
 use crate::element::Real;
 use crate::engine::cpu::multigrid::shape::{HALO, Shape};
 use crate::engine::cpu::multigrid::smoothing::{Colour, Smoothing, Step};
+use crate::engine::cuda::arena::Arena;
 use crate::engine::cuda::kernels;
 use crate::engine::cuda::sources::level_pass_shared;
 use crate::exchange::level_rows::LevelRows;
@@ -303,15 +304,14 @@ pub(super) struct Plan<'a> {
 impl<T: Real> DeviceLevel<T> {
     /// A level of the extent in `arguments`, all zero, with what launches its passes.
     pub fn new(
-        device: &Device,
-        stream: &Stream,
+        arena: &Arena,
         shape: &Shape,
         arguments: LevelPass,
         passes: &[PassKernel],
         fewest_rows: usize,
     ) -> Result<Self, GpuError> {
         let stored = Stored::of(shape);
-        let field = || DeviceField::new(stream, shape.x.len, &stored);
+        let field = || DeviceField::new(arena, shape.x.len, &stored);
         let mut level = DeviceLevel {
             shape: shape.clone(),
             fields: [field()?, field()?],
@@ -320,7 +320,7 @@ impl<T: Real> DeviceLevel<T> {
             fewest_rows,
             is_zero: false,
         };
-        level.load(device, passes)?;
+        level.load(arena.stream().device(), passes)?;
         Ok(level)
     }
 

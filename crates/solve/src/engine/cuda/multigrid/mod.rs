@@ -18,7 +18,7 @@ mod sums;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crosswarp_cuda::{Buffer, ByValue, Function, Launch, Stream};
+use crosswarp_cuda::{ByValue, Function, Launch, Stream};
 use crosswarp_prim::Superaccumulator;
 use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
@@ -37,6 +37,7 @@ use crate::engine::cpu::multigrid::galerkin::{Transfer, computed_rows};
 use crate::engine::cpu::multigrid::hierarchy::Hierarchy;
 use crate::engine::cpu::multigrid::shape::Shape;
 use crate::engine::cpu::multigrid::smoothing::{Smoothing, Step};
+use crate::engine::cuda::arena::{Arena, ArenaBuffer};
 use crate::engine::cuda::kernels;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
@@ -89,7 +90,7 @@ pub(crate) struct GpuCycles {
 /// What kernels reach by address only.
 struct Kept {
     _transfer: DeviceTable<f32>,
-    _dense: (Buffer<f64>, Buffer<u8>),
+    _dense: (ArenaBuffer<f64>, ArenaBuffer<u8>),
 }
 
 impl GpuCycles {
@@ -108,7 +109,8 @@ impl GpuCycles {
         DeviceEquations::check(finest)?;
         let device = &gpu.device;
         let stream = Stream::new(device)?;
-        let equations = DeviceEquations::new(&stream, finest, right_side, first)?;
+        let arena = Arena::new(&stream);
+        let equations = DeviceEquations::new(&arena, finest, right_side, first)?;
         let passes = finest_kernels(Kind::of(&equations.arguments), &hierarchy.smoothing, full);
         let coarse_passes = coarse_kernels(&hierarchy.coarse_smoothing, full);
         let of_levels = hierarchy.levels.iter();
@@ -118,11 +120,11 @@ impl GpuCycles {
             .collect();
         let others = [BEGIN, RESTRICT_RIGHT_SIDE, SQUARE, small::KERNEL];
         kernels::compile_together(device, names.into_iter().chain(others).chain(sums::KERNELS));
-        let levels = coarse_levels(gpu, hierarchy, &coarse_passes, &stream)?;
+        let levels = coarse_levels(&arena, hierarchy, &coarse_passes)?;
         let coarse = &hierarchy.levels[0].operator.shape;
-        let transfer = transfer_table(&stream, &hierarchy.transfer, &finest.shape, coarse)?;
+        let transfer = transfer_table(&arena, &hierarchy.transfer, &finest.shape, coarse)?;
         let bands = equations.bands.clone();
-        let sums = LeafSums::new(&stream, finest.shape.x.len, bands, 1)?;
+        let sums = LeafSums::new(&arena, finest.shape.x.len, bands, 1)?;
         let next = levels.first().expect("there is a coarse level");
         let stored = Stored::of(&finest.shape);
         let [calm_start, calm_end] =
@@ -139,16 +141,13 @@ impl GpuCycles {
             ..beside(equations.arguments, Some(next))
         };
         let shape = &finest.shape;
-        let mut level = DeviceLevel::new(device, &stream, shape, arguments, &passes, LEAF_ROWS)?;
+        let mut level = DeviceLevel::new(&arena, shape, arguments, &passes, LEAF_ROWS)?;
         level.upload(&stream, u)?;
         let dense = &hierarchy.dense;
         let active: Vec<u8> = dense.active().iter().map(|&active| active.into()).collect();
-        let factor = (
-            Buffer::from_slice(&stream, dense.factor())?,
-            Buffer::from_slice(&stream, &active)?,
-        );
+        let factor = (arena.copied(dense.factor())?, arena.copied(&active)?);
         let smoothing = &hierarchy.coarse_smoothing;
-        let small = Small::new(gpu, &stream, &levels, whole_gpu, &factor, smoothing)?;
+        let small = Small::new(gpu, &arena, &levels, whole_gpu, &factor, smoothing)?;
         let find = |name| kernels::find_plain(device, name);
         Ok(GpuCycles {
             finest: level,
@@ -439,7 +438,7 @@ impl PlaneGradients {
                 leaves: (shape.x.len, cycles.equations.bands.clone()),
                 shape,
                 inverse: cycles.inverse,
-                stream: cycles.stream.clone(),
+                arena: Arena::new(&cycles.stream),
             };
             Ok((made.field()?, made.room()?))
         })();
@@ -564,20 +563,19 @@ fn beside(of_level: LevelPass, next: Option<&Coarse>) -> LevelPass {
 
 /// The weights between two levels.
 fn transfer_table(
-    stream: &Stream,
+    arena: &Arena,
     transfer: &Transfer<f32>,
     fine: &Shape,
     coarse: &Shape,
 ) -> Result<DeviceTable<f32>, GpuError> {
-    DeviceTable::new(stream, transfer, coarse.y, computed_rows(fine, coarse))
+    DeviceTable::new(arena, transfer, coarse.y, computed_rows(fine, coarse))
 }
 
 /// The levels below the finest one.
 fn coarse_levels(
-    gpu: &Gpu,
+    arena: &Arena,
     hierarchy: &Hierarchy<f32>,
     passes: &[PassKernel],
-    stream: &Stream,
 ) -> Result<Vec<Coarse>, GpuError> {
     let mut levels: Vec<Coarse> = Vec::new();
     for from in hierarchy.levels.iter().rev() {
@@ -586,12 +584,12 @@ fn coarse_levels(
         let stored = Stored::of(shape);
         let [parts, inverse] = from.operator.tables();
         let made = [
-            DeviceTable::new(stream, parts, shape.y, stored.own.clone())?,
-            DeviceTable::new(stream, inverse, shape.y, stored.own.clone())?,
+            DeviceTable::new(arena, parts, shape.y, stored.own.clone())?,
+            DeviceTable::new(arena, inverse, shape.y, stored.own.clone())?,
         ];
         let transfer = match (&from.transfer, next) {
             (Some(transfer), Some(next)) => {
-                Some(transfer_table(stream, transfer, shape, &next.level.shape)?)
+                Some(transfer_table(arena, transfer, shape, &next.level.shape)?)
             }
             _ => None,
         };
@@ -611,7 +609,7 @@ fn coarse_levels(
             calm_start = calm_start.max(same_rows[0]);
             calm_end = calm_end.min(same_rows[1]);
         }
-        let right_side = DeviceField::new(stream, shape.x.len, &stored)?;
+        let right_side = DeviceField::new(arena, shape.x.len, &stored)?;
         let axis_end = |wraps| if wraps { END_WRAP } else { END_OPEN };
         let [across, down] = [shape.x.wraps, shape.y.wraps].map(axis_end);
         let [operator_index, operator_rows] = made[0].addresses();
@@ -636,7 +634,7 @@ fn coarse_levels(
         };
         let passes = fitting(passes, shape);
         levels.push(Coarse {
-            level: DeviceLevel::new(&gpu.device, stream, shape, arguments, &passes, COARSE_ROWS)?,
+            level: DeviceLevel::new(arena, shape, arguments, &passes, COARSE_ROWS)?,
             right_side,
             _tables: made,
             _transfer: transfer,

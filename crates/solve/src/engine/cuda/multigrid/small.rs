@@ -1,11 +1,12 @@
 //! The small levels, which one launch has: the smallest ones a block of it, those before them all its blocks.
 #![allow(unsafe_code)] // A launch of a kernel.
 
-use crosswarp_cuda::{Buffer, ByValue, Function, Launch, Stream, grid_state_bytes};
+use crosswarp_cuda::{ByValue, Function, Launch, Stream, grid_state_bytes};
 
 use super::Coarse;
 use crate::engine::cpu::multigrid::coarse::ALIKE_ABOVE;
 use crate::engine::cpu::multigrid::smoothing::Smoothing;
+use crate::engine::cuda::arena::{Arena, ArenaBuffer};
 use crate::engine::cuda::kernels;
 use crate::gpu::Gpu;
 use crate::gpu::error::GpuError;
@@ -27,12 +28,12 @@ pub(super) struct Small {
     /// The first of them.
     pub from: usize,
     kernel: Function,
-    levels: Buffer<LevelPass>,
+    levels: ArenaBuffer<LevelPass>,
     /// How many of them all blocks have.
     of_grid: usize,
     blocks: u32,
     /// By which blocks wait for each other.
-    state: Buffer<u8>,
+    state: ArenaBuffer<u8>,
     shared_bytes: u32,
     omegas: Relaxations,
 }
@@ -41,10 +42,10 @@ impl Small {
     /// `whole_gpu`: whether blocks may wait for each other on all multiprocessors.
     pub fn new(
         gpu: &Gpu,
-        stream: &Stream,
+        arena: &Arena,
         levels: &[Coarse],
         whole_gpu: bool,
-        (factor, active): &(Buffer<f64>, Buffer<u8>),
+        (factor, active): &(ArenaBuffer<f64>, ArenaBuffer<u8>),
         smoothing: &Smoothing,
     ) -> Result<Small, GpuError> {
         let arguments: Vec<LevelPass> = (levels.iter())
@@ -107,10 +108,10 @@ impl Small {
         Ok(Small {
             from,
             kernel,
-            levels: Buffer::from_slice(stream, &small)?,
+            levels: arena.copied(&small)?,
             of_grid: of_block - from,
             blocks,
-            state: Buffer::zeroed(stream, grid_state_bytes(blocks as usize))?,
+            state: arena.zeroed(grid_state_bytes(blocks as usize))?,
             shared_bytes,
             omegas,
         })
@@ -127,12 +128,12 @@ impl Small {
             _ => launch.cooperative(),
         };
         let arguments = (
-            &self.levels,
+            self.levels.range(..),
             self.levels.len() as i32,
             self.of_grid as i32,
             i32::from(full),
             ByValue(self.omegas),
-            &self.state,
+            self.state.range(..),
         );
         // SAFETY: the parameters are the levels, whose arrays live until the stream has been waited for, how many these
         // are, how many of these all blocks have, an int, a `relaxations`, and the state of a grid of so many blocks, which

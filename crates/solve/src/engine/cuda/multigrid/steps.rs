@@ -17,6 +17,7 @@ use super::{GpuCycles, exchange, same_inverse};
 use crate::engine::cpu::multigrid::finest::Finest;
 use crate::engine::cpu::multigrid::shape::Shape;
 use crate::engine::cpu::multigrid::space::level::Level;
+use crate::engine::cuda::arena::Arena;
 use crate::engine::cuda::kernels;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
@@ -146,7 +147,7 @@ pub(super) struct Made<A> {
     pub leaves: (usize, Range<usize>),
     /// See [`GpuSteps`].
     pub inverse: f64,
-    pub stream: Stream,
+    pub arena: Arena,
 }
 
 /// Fields but for u, kernels and room for sums.
@@ -162,12 +163,12 @@ impl<A: FinestPass> Made<A> {
     /// A field of the level, all zero.
     pub fn field(&self) -> Result<DeviceField<f64>, GpuError> {
         let shape = &self.shape;
-        DeviceField::new(&self.stream, shape.x.len, &Stored::of(shape))
+        DeviceField::new(&self.arena, shape.x.len, &Stored::of(shape))
     }
 
     /// Takes all that steps need but for u: nothing can fail then.
     pub fn room(self) -> Result<Room<A>, GpuError> {
-        let device = self.stream.device();
+        let device = self.arena.stream().device();
         let names = self.arguments.kernels();
         kernels::compile_together(device, names.into_iter().chain(sums::KERNELS));
         let find = |name| kernels::find_plain(device, name);
@@ -184,7 +185,7 @@ impl<A: FinestPass> Made<A> {
         let (columns, bands) = self.leaves.clone();
         Ok(Room {
             fields: [self.field()?, self.field()?, self.field()?],
-            sums: LeafSums::new(&self.stream, columns, bands, MOST_SUMS)?,
+            sums: LeafSums::new(&self.arena, columns, bands, MOST_SUMS)?,
             kernels,
             made: self,
         })
@@ -215,7 +216,7 @@ impl<A: FinestPass> Room<A> {
             kernels,
             sums,
             inverse: made.inverse,
-            stream: made.stream,
+            stream: made.arena.stream().clone(),
         }
     }
 }
@@ -399,13 +400,14 @@ impl PlaneSteps {
     ) -> Result<Self, GpuError> {
         DeviceEquations::check(finest)?;
         let stream = Stream::new(&gpu.device)?;
-        let equations = DeviceEquations::new(&stream, finest, right_side, first)?;
+        let arena = Arena::new(&stream);
+        let equations = DeviceEquations::new(&arena, finest, right_side, first)?;
         let made = Made {
             arguments: equations.arguments,
             shape: finest.shape.clone(),
             leaves: (finest.shape.x.len, equations.bands.clone()),
             inverse: same_inverse(finest),
-            stream,
+            arena,
         };
         let field = made.field()?;
         let steps = made.room()?.with(equations, field);

@@ -6,11 +6,12 @@
 use std::ops::Range;
 
 use bytemuck::Pod;
-use crosswarp_cuda::{Buffer, PinnedBuffer, Stream};
+use crosswarp_cuda::{PinnedBuffer, Stream};
 
 use crate::element::Real;
 use crate::engine::cpu::multigrid::row_table::RowTable;
 use crate::engine::cpu::multigrid::shape::{Axis, HALO, Shape};
+use crate::engine::cuda::arena::{Arena, ArenaBuffer};
 use crate::exchange::level_puts::Stretch;
 use crate::field::storage::Field;
 use crate::gpu::error::GpuError;
@@ -21,15 +22,15 @@ const COPY: usize = 1 << 20;
 const LONGEST_LOCKED: usize = 8 * COPY;
 /// Rows of a [`RowTable`] from −1 on.
 pub(super) struct DeviceTable<T: Real> {
-    index: Buffer<u32>,
-    rows: Buffer<T>,
+    index: ArenaBuffer<u32>,
+    rows: ArenaBuffer<T>,
 }
 
 impl<T: Real> DeviceTable<T> {
     /// The rows −1 … of a level with `axis`, those that are stored; the others are zero. `made`: the rows that, with some
     /// around them, are right in the table.
     pub fn new(
-        stream: &Stream,
+        arena: &Arena,
         table: &RowTable<T>,
         axis: Axis,
         made: Range<isize>,
@@ -44,19 +45,20 @@ impl<T: Real> DeviceTable<T> {
             place.map_or(0, |at| table.identity(at))
         };
         let index: Vec<u32> = (-1..len).map(identity).collect();
-        let rows = Buffer::new(stream.device(), table.distinct().len() * table.elements())?;
+        let rows = arena.buffer(table.distinct().len() * table.elements())?;
         let (mut staged, mut at) = (Vec::new(), 0);
         let mut distinct = table.distinct().peekable();
         while let Some(row) = distinct.next() {
             staged.extend_from_slice(row);
             if staged.len() >= COPY || distinct.peek().is_none() {
-                stream.write(rows.range(at..at + staged.len()), &staged)?;
+                let part = rows.range(at..at + staged.len());
+                arena.stream().write(part, &staged)?;
                 at += staged.len();
                 staged.clear();
             }
         }
         Ok(DeviceTable {
-            index: Buffer::from_slice(stream, &index)?,
+            index: arena.copied(&index)?,
             rows,
         })
     }
@@ -140,7 +142,7 @@ impl Stored {
 
 /// Rows without padding but for what makes every row begin at a multiple of 128 bytes.
 pub(crate) struct DeviceRows<T: Pod> {
-    buffer: Buffer<T>,
+    buffer: ArenaBuffer<T>,
     stored: Stored,
     pitch: usize,
     nx: usize,
@@ -160,10 +162,10 @@ pub(super) fn row_bytes<T>(level: &Shape) -> usize {
 
 impl<T: Pod> DeviceRows<T> {
     /// All zero.
-    pub fn new(stream: &Stream, nx: usize, stored: &Stored) -> Result<Self, GpuError> {
+    pub fn new(arena: &Arena, nx: usize, stored: &Stored) -> Result<Self, GpuError> {
         let pitch = pitch_of(nx);
         Ok(DeviceRows {
-            buffer: Buffer::zeroed(stream, pitch * stored.room.len())?,
+            buffer: arena.zeroed(pitch * stored.room.len())?,
             stored: stored.clone(),
             pitch,
             nx,

@@ -3,11 +3,12 @@
 
 use std::ops::Range;
 
-use crosswarp_cuda::{Buffer, ByValue, Device, Function, Launch, PinnedBuffer, Stream};
+use crosswarp_cuda::{ByValue, Device, Function, Launch, PinnedBuffer, Stream};
 use crosswarp_prim::leaf::LANES as LEAF_COLUMNS;
 use crosswarp_prim::{Float, Superaccumulator};
 
 use super::exchange;
+use crate::engine::cuda::arena::{Arena, ArenaBuffer};
 use crate::engine::cuda::kernels;
 use crate::exchange::level_rows::LevelRows;
 use crate::gpu::error::GpuError;
@@ -29,24 +30,24 @@ pub(super) struct LeafSums {
     arguments: LevelPass,
     /// For the host: the words of each kind of sum.
     total: PinnedBuffer<u64>,
-    _sums: Buffer<f64>,
-    _words: Buffer<u64>,
+    _sums: ArenaBuffer<f64>,
+    _words: ArenaBuffer<u64>,
 }
 
 impl LeafSums {
     /// Of leaves of so many `columns` in rows of leaves `bands`, for up to `kinds` sums at once.
     pub fn new(
-        stream: &Stream,
+        arena: &Arena,
         columns: usize,
         bands: Range<usize>,
         kinds: usize,
     ) -> Result<LeafSums, GpuError> {
-        let device: &Device = stream.device();
+        let device: &Device = arena.stream().device();
         let pitch = columns.next_multiple_of(LEAF_COLUMNS);
         let of_a_kind = bands.len() * pitch;
         let words = Superaccumulator::<f64>::WORDS;
-        let sums = Buffer::<f64>::new(device, kinds * of_a_kind)?;
-        let copies = Buffer::zeroed(stream, kinds * SUM_COPIES * words)?;
+        let sums = arena.buffer::<f64>(kinds * of_a_kind)?;
+        let copies = arena.zeroed(kinds * SUM_COPIES * words)?;
         let total = PinnedBuffer::zeroed(device, kinds * words)?;
         let before = (bands.start * pitch * size_of::<f64>()) as u64;
         Ok(LeafSums {

@@ -90,7 +90,7 @@ impl<'w, F: Real> OnChipLine<'w, F> {
         partition: &Partition,
         stream: &Stream,
     ) -> Result<OnChipLine<'w, F>, GpuError> {
-        let found = all_ready(pe, kernels::find::<F>(&gpu.device, "run_line"));
+        let found = all_ready(pe, kernels::find_of_pe::<F>(&gpu.device, "run_line"));
         let (kernel, threads) = found?;
         let warps = threads as usize / 32;
         let alone = pe.n_pes() == 1;

@@ -184,7 +184,7 @@ impl<'w, F: Real> OnChipPlane<'w, F> {
         let active = partition.active();
         let placement = Placement::of::<F>(partition, nx, wraps, blocks as usize)?;
         let (name, shared) = Scheme::kernel::<F>(&placement, source);
-        let (kernel, _) = all_ready(pe, kernels::find::<F>(&device, name))?;
+        let (kernel, _) = all_ready(pe, kernels::find_of_pe::<F>(&device, name))?;
         all_ready(pe, world.install(kernel.module()).map_err(GpuError::from))?;
 
         let me = pe.my_pe();

@@ -91,7 +91,7 @@ impl<'w, F: Real> GpuPlane<'w, F> {
         }
         let put = || {
             // Found first: what fails on one PE alone must not be taken for an exchange that no PE can have.
-            let kernel = all_ready(pe, kernels::find::<F>(&gpu.device, EXCHANGE))?;
+            let kernel = all_ready(pe, kernels::find_of_pe::<F>(&gpu.device, EXCHANGE))?;
             let columns = nx.next_multiple_of(LEAF_COLUMNS);
             DevicePut::new(pe, gpu.device, kernel, MAX_DEPTH + 1, columns, stream)?.beside_passes()
         };

@@ -1,7 +1,7 @@
 //! A level of a box in the memory of a GPU.
 #![allow(unsafe_code)] // Launches of kernels.
 
-use crosswarp_cuda::{Buffer, ByValue, Launch, Stream};
+use crosswarp_cuda::{ByValue, Launch, Stream};
 
 use super::pass_kernels::{KERNELS, Order, Passes, launches, margin_of, place_of};
 use super::points::DevicePoints;
@@ -12,6 +12,7 @@ use crate::engine::cpu::multigrid::space::level::{DEPTH, Level};
 use crate::engine::cpu::multigrid::space::line::Line;
 use crate::engine::cpu::multigrid::space::operator::Operator;
 use crate::engine::cpu::multigrid::space::transfer::Transfer;
+use crate::engine::cuda::arena::{Arena, ArenaBuffer};
 use crate::engine::cuda::multigrid::level::{colour_of, of_kernels};
 use crate::engine::cuda::multigrid::storage::{DeviceField, Stored, pitch_of};
 use crate::engine::cuda::multigrid::{exchange, longest_run};
@@ -42,8 +43,8 @@ pub(crate) struct Plan<'a> {
 
 /// Numbers of a level that kernels reach by address only.
 struct Tables {
-    _numbers: Vec<Buffer<f64>>,
-    _inverse_of: Buffer<u32>,
+    _numbers: Vec<ArenaBuffer<f64>>,
+    _inverse_of: ArenaBuffer<u32>,
 }
 
 /// A level's operator and right side, and what its kernels are told.
@@ -68,7 +69,7 @@ pub(crate) struct DeviceLevel {
 impl DeviceOperator {
     /// Those of a level on the CPU, the right side zero; `next` is the one below it.
     pub fn new(
-        stream: &Stream,
+        arena: &Arena,
         level: &Level,
         next: Option<&DeviceLevel>,
     ) -> Result<DeviceOperator, GpuError> {
@@ -76,10 +77,10 @@ impl DeviceOperator {
         let shape = &operator.shape;
         let stored = Stored::of(shape);
         let columns = shape.x.len;
-        let right_side = DeviceField::new(stream, columns, &stored)?;
+        let right_side = DeviceField::new(arena, columns, &stored)?;
         let mut numbers = Vec::new();
         let mut keep = |values: &[f64]| -> Result<u64, GpuError> {
-            let buffer = Buffer::from_slice(stream, values)?;
+            let buffer = arena.copied(values)?;
             let address = buffer.address();
             numbers.push(buffer);
             Ok(address)
@@ -96,12 +97,12 @@ impl DeviceOperator {
         }
         let (inverses, kinds) = operator.inverses();
         let kinds: Vec<u32> = kinds.iter().map(|&kind| kind as u32).collect();
-        let inverse_of = Buffer::from_slice(stream, &kinds)?;
+        let inverse_of = arena.copied(&kinds)?;
         let inverses = keep(&inverses.concat())?;
         let size = size_of_lines(&operator.lines);
         let own = shape.own();
         let calm = Calm::of(operator, level.weights.as_ref());
-        let points = DevicePoints::of(stream, level, next.map(|next| &next.shape))?;
+        let points = DevicePoints::of(arena, level, next.map(|next| &next.shape))?;
         let below = next.map(|next| &next.operator.arguments);
         let coarse = next.map_or(0..0, |next| computed_rows(shape, &next.shape));
         let arguments = BoxPass {
@@ -157,14 +158,14 @@ impl DeviceOperator {
 impl DeviceLevel {
     /// The level as it is on the CPU, all fields zero; `next` is the one below it.
     pub fn new(
-        stream: &Stream,
+        arena: &Arena,
         level: &Level,
         next: Option<&DeviceLevel>,
     ) -> Result<DeviceLevel, GpuError> {
-        let operator = DeviceOperator::new(stream, level, next)?;
+        let operator = DeviceOperator::new(arena, level, next)?;
         let shape = &level.operator.shape;
         let stored = Stored::of(shape);
-        let field = || DeviceField::new(stream, shape.x.len, &stored);
+        let field = || DeviceField::new(arena, shape.x.len, &stored);
         Ok(DeviceLevel {
             fields: [field()?, field()?],
             residual: operator.points.as_ref().map(|_| field()).transpose()?,

@@ -12,7 +12,7 @@ mod point_passes;
 mod points;
 pub(crate) mod steps;
 
-use crosswarp_cuda::{Buffer, ByValue, Function, Launch, Stream};
+use crosswarp_cuda::{ByValue, Function, Launch, Stream};
 use crosswarp_prim::Superaccumulator;
 use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
@@ -27,6 +27,7 @@ use crate::engine::cpu::multigrid::smoothing::Smoothing;
 use crate::engine::cpu::multigrid::space::hierarchy::{Hierarchy, OF_CORRECTION, SmoothingOf};
 use crate::engine::cpu::multigrid::space::level::Level;
 use crate::engine::cpu::multigrid::space::operator::Operator;
+use crate::engine::cuda::arena::{Arena, ArenaBuffer};
 use crate::engine::cuda::kernels;
 use crate::exchange::level_rows::LevelRows;
 use crate::gpu::Gpu;
@@ -69,8 +70,8 @@ enum AllPasses {
 
 /// What kernels reach by address only.
 struct Kept {
-    _factor: Buffer<f64>,
-    _active: Buffer<u8>,
+    _factor: ArenaBuffer<f64>,
+    _active: ArenaBuffer<u8>,
 }
 
 impl GpuBox {
@@ -112,21 +113,22 @@ impl GpuBox {
             }
         }
         kernels::compile_together(device, names.into_iter().chain(sums::KERNELS));
+        let arena = Arena::new(&stream);
         let mut levels: Vec<DeviceLevel> = Vec::new();
         for level in hierarchy.levels.iter().rev() {
-            levels.push(DeviceLevel::new(&stream, level, levels.last())?);
+            levels.push(DeviceLevel::new(&arena, level, levels.last())?);
         }
         levels.reverse();
         let dense = &hierarchy.dense;
         assert!(dense.points() <= 32 * COARSEST_OF_LANE);
         let active: Vec<u8> = dense.active().iter().map(|&active| active.into()).collect();
-        let factor = Buffer::from_slice(&stream, &mirrored(dense.factor(), dense.points()))?;
-        let active = Buffer::from_slice(&stream, &active)?;
+        let factor = arena.copied(&mirrored(dense.factor(), dense.points()))?;
+        let active = arena.copied(&active)?;
         let last = levels.last_mut().expect("there is a level");
         last.solve_by(factor.address(), active.address());
         let columns = finest.lines[0].axis.len;
         let bands = bands_of(finest);
-        let sums = LeafSums::new(&stream, columns, 0..bands, 1)?;
+        let sums = LeafSums::new(&arena, columns, 0..bands, 1)?;
         levels[0].measure_to(sums.place());
         levels[0].upload(&stream, &hierarchy.levels[0])?;
         let find = |name| kernels::find_plain(device, name);

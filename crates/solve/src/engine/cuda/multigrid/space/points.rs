@@ -2,12 +2,11 @@
 
 use std::ops::Range;
 
-use crosswarp_cuda::{Buffer, Stream};
-
 use crate::engine::cpu::multigrid::shape::Shape;
 use crate::engine::cpu::multigrid::space::level::Level;
 use crate::engine::cpu::multigrid::space::points::{ALONG_AXES, Points, STEPS};
 use crate::engine::cpu::multigrid::space::transfer::Transfer;
+use crate::engine::cuda::arena::{Arena, ArenaBuffer};
 use crate::engine::cuda::multigrid::storage::{DeviceField, Stored};
 use crate::field::storage::Field;
 use crate::gpu::box_arguments::{BOX_STEPS, BoxPoints, STEPS_ALONG_AXES};
@@ -17,7 +16,7 @@ const _: () = assert!(BOX_STEPS == STEPS.len() && STEPS_ALONG_AXES == ALONG_AXES
 
 /// The couplings of a level, and the weights to the next.
 pub(super) struct DevicePoints {
-    table: Buffer<BoxPoints>,
+    table: ArenaBuffer<BoxPoints>,
     /// Whether points are coupled along axes only.
     pub is_finest: bool,
     _fields: Vec<DeviceField<f64>>,
@@ -26,7 +25,7 @@ pub(super) struct DevicePoints {
 impl DevicePoints {
     /// Those of `level`, if it has some; `next`: the shape of the level below it.
     pub fn of(
-        stream: &Stream,
+        arena: &Arena,
         level: &Level,
         next: Option<&Shape>,
     ) -> Result<Option<DevicePoints>, GpuError> {
@@ -36,8 +35,8 @@ impl DevicePoints {
         let shape = &points.shape;
         let mut fields = Vec::new();
         let mut keep = |shape: &Shape, from: &Field<f64>, planes| -> Result<u64, GpuError> {
-            let field = DeviceField::new(stream, shape.x.len, &Stored::of(shape))?;
-            field.write_many(stream, planes, |z| from.row(z))?;
+            let field = DeviceField::new(arena, shape.x.len, &Stored::of(shape))?;
+            field.write_many(arena.stream(), planes, |z| from.row(z))?;
             let address = field.address();
             fields.push(field);
             Ok(address)
@@ -62,7 +61,7 @@ impl DevicePoints {
         }
         Ok(Some(DevicePoints {
             is_finest: points.parts.len() == STEPS_ALONG_AXES,
-            table: Buffer::from_slice(stream, &[table])?,
+            table: arena.copied(&[table])?,
             _fields: fields,
         }))
     }

@@ -5,6 +5,7 @@ use crosswarp_cuda::Stream;
 use super::level::DeviceOperator;
 use super::{GpuBox, bands_of};
 use crate::engine::cpu::multigrid::space::level::Level;
+use crate::engine::cuda::arena::Arena;
 use crate::engine::cuda::multigrid::steps::{GpuSteps, Made, Part};
 use crate::gpu::Gpu;
 use crate::gpu::box_arguments::BoxPass;
@@ -20,7 +21,8 @@ impl BoxSteps {
     /// [checked](GpuBox::check).
     pub fn of_box(gpu: &Gpu, level: &Level) -> Result<Self, GpuError> {
         let stream = Stream::new(&gpu.device)?;
-        let on_device = DeviceOperator::new(&stream, level, None)?;
+        let arena = Arena::new(&stream);
+        let on_device = DeviceOperator::new(&arena, level, None)?;
         on_device.load_right_side(&stream, level)?;
         let operator = &level.operator;
         let made = Made {
@@ -28,7 +30,7 @@ impl BoxSteps {
             shape: operator.shape.clone(),
             leaves: (operator.lines[0].axis.len, 0..bands_of(operator)),
             inverse: 1.0,
-            stream,
+            arena,
         };
         let field = made.field()?;
         let steps = made.room()?.with(on_device, field);
@@ -47,7 +49,7 @@ impl BoxGradients {
                 shape: finest.shape.clone(),
                 leaves: (finest.arguments().size[0] as usize, 0..levels.bands),
                 inverse: 1.0,
-                stream: levels.stream.clone(),
+                arena: Arena::new(&levels.stream),
             };
             Ok((made.field()?, made.room()?))
         })();

@@ -14,7 +14,8 @@ use pyo3::types::PyDict;
 
 use crate::array::Array;
 use crate::error::Failure;
-use crate::run::{guarded, threads};
+use crate::gpu::solve::OnDevice;
+use crate::run::guarded;
 use crate::solve::{How, Kept, Plane, Report, options, report, rows};
 
 /// How often a wait looks for signals.
@@ -30,12 +31,17 @@ enum Work {
         how: How,
         output: Array,
     },
+    /// With arrays on a GPU.
+    SolveOnDevice {
+        arrays: OnDevice,
+        how: How,
+    },
     /// A vector of all points, and what is to be made of it.
     Apply([Array; 2]),
     Precondition([Array; 2]),
 }
 
-/// What came of it; of a solve a report.
+/// What came of it; of a solve a report, or nothing if it is not possible this way.
 type Done = Result<Option<Report>, Failure>;
 
 struct Job {
@@ -116,6 +122,20 @@ impl Levels {
         })
     }
 
+    /// Solves with arrays on a GPU; nothing if the host has to.
+    fn solve_on_device<'py>(
+        &self,
+        py: Python<'py>,
+        arrays: OnDevice,
+        how: How,
+        kept: Kept,
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        guarded(move || {
+            let report = self.done(py, Work::SolveOnDevice { arrays, how }, kept)?;
+            report.map(|report| report.into_python(py)).transpose()
+        })
+    }
+
     /// The operator times a vector of float64, into `output`.
     fn apply(
         &self,
@@ -152,7 +172,7 @@ impl Levels {
         how: How,
         kept: Kept,
     ) -> PyResult<Levels> {
-        let n_pes = threads(how.threads);
+        let n_pes = how.pes()?;
         let (senders, receivers): (Vec<_>, Vec<_>) = (0..n_pes).map(|_| channel()).unzip();
         let (made, is_made) = channel();
         let waiting = Mutex::new(receivers.into_iter().map(Some).collect::<Vec<_>>());
@@ -273,6 +293,10 @@ fn serve<F: Real + Scalar>(
                 let said = solution.map_err(Failure::from);
                 said.and_then(|solution| report(pe, solution, *output))
                     .map(Some)
+            }
+            Work::SolveOnDevice { arrays, how } => {
+                let points = problem.nx * problem.ny;
+                arrays.solve(&mut solver, points, how, &job.stop, |_| {})
             }
             Work::Apply(arrays) => {
                 made_of(pe, &mut solver, problem, arrays, Solver2d::apply).map(|()| None)

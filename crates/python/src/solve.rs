@@ -61,7 +61,7 @@ impl How {
     }
 
     /// PEs of the world: on a GPU one.
-    fn pes(&self) -> Result<usize, Failure> {
+    pub fn pes(&self) -> Result<usize, Failure> {
         Ok(match self.device()? {
             Some(_) => 1,
             None => threads(self.threads),
@@ -485,22 +485,12 @@ pub fn report<F: Real + Scalar>(
         Ok::<(), std::convert::Infallible>(())
     })?;
     let Ok(()) = taken;
-    Ok(Report {
-        steps: solution.sweeps,
-        floor_reached: solution.floor_reached,
-        floor: solution.floor,
-        projected: solution.projected,
-        levels: solution.levels,
-        gradients: solution.gradients_from.is_some(),
-        converged: solution.converged,
-        history: solution.history,
-        seconds: solution.seconds,
-    })
+    Ok(Report::of(solution))
 }
 
 /// Watches a solve: tells Python how far it is, and stops it when Python says so.
-struct Watch<'a> {
-    stop: &'a AtomicBool,
+pub struct Watch<'a> {
+    pub stop: &'a AtomicBool,
     progress: Option<&'a Py<PyAny>>,
     last: Mutex<Instant>,
     /// What the callback raised.
@@ -509,8 +499,15 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     /// Called on each PE after each pass.
-    fn see(&self, pe: &Pe, seen: &Progress<'_>) {
-        let (Some(progress), 0) = (self.progress, pe.my_pe()) else {
+    pub fn see(&self, pe: &Pe, seen: &Progress<'_>) {
+        if pe.my_pe() == 0 {
+            self.see_first(seen);
+        }
+    }
+
+    /// Called on PE 0.
+    pub fn see_first(&self, seen: &Progress<'_>) {
+        let Some(progress) = self.progress else {
             return;
         };
         let (Ok(mut last), Some(&change)) = (self.last.lock(), seen.norms.last()) else {
@@ -539,6 +536,17 @@ fn solved(
     kept: Kept,
     solve: impl FnOnce(&How, &Watch<'_>) -> Result<Report, Failure> + Send + 'static,
 ) -> PyResult<Bound<'_, PyDict>> {
+    let said = solved_if_possible(py, how, kept, |how, watch| solve(how, watch).map(Some))?;
+    said.ok_or_else(|| Failure::Internal("a solve without a report".into()).into())
+}
+
+/// The same of a solve that may find that it is not possible this way.
+pub fn solved_if_possible(
+    py: Python<'_>,
+    how: How,
+    kept: Kept,
+    solve: impl FnOnce(&How, &Watch<'_>) -> Result<Option<Report>, Failure> + Send + 'static,
+) -> PyResult<Option<Bound<'_, PyDict>>> {
     let raised = Arc::new(Mutex::new(None));
     let how = Arc::new(how);
     let (its_raised, its_how) = (raised.clone(), how.clone());
@@ -554,14 +562,31 @@ fn solved(
     if let Some(error) = raised.lock().ok().and_then(|mut raised| raised.take()) {
         return Err(error);
     }
-    let report = result?;
+    let Some(report) = result? else {
+        return Ok(None);
+    };
     if let (Some(progress), Some(change)) = (&how.progress, report.history.last()) {
         progress.call1(py, (report.steps, change))?;
     }
-    report.into_python(py)
+    report.into_python(py).map(Some)
 }
 
 impl Report {
+    /// What a solution says.
+    pub fn of<F: Real>(solution: Solution<F>) -> Report {
+        Report {
+            steps: solution.sweeps,
+            floor_reached: solution.floor_reached,
+            floor: solution.floor,
+            projected: solution.projected,
+            levels: solution.levels,
+            gradients: solution.gradients_from.is_some(),
+            converged: solution.converged,
+            history: solution.history,
+            seconds: solution.seconds,
+        }
+    }
+
     pub fn into_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         let report = self;
         let said = PyDict::new(py);

@@ -245,6 +245,53 @@ def test_fill_and_poisson(library):
     assert np.array_equal(found.history, expected.history)
 
 
+def test_planes_without_a_copy(library):
+    source, first = values((70, 131), np.float64), values((70, 131), np.float32)
+    fixed = np.zeros(source.shape, bool)
+    fixed[::7, 5] = True
+    for dtype in (np.float64, np.float32):
+        for given in [
+            {"source": source},
+            {"source": source, "initial": first, "fixed": fixed},
+            {"initial": first.astype(np.float64), "left": first[:, 0], "right": "neumann"},
+            {"source": np.ascontiguousarray(source[::-1]), "sides": "periodic", "project_source": True},
+        ]:
+            on_gpu = {k: library.put(v) if k in ("source", "initial", "fixed") else v for k, v in given.items()}
+            found = cw.solve(source.shape, dtype=dtype, spacing=0.01, **on_gpu)
+            expected = cw.solve(source.shape, dtype=dtype, spacing=0.01, **given)
+            same(library.get(found.field), expected.field)
+            assert np.array_equal(found.history, expected.history)
+            said = ["method", "converged", "cycles", "levels", "floor", "floor_reached", "projected"]
+            assert all(getattr(found, name) == getattr(expected, name) for name in said)
+    seen = []
+    cw.poisson(library.put(source), progress=lambda cycle, residual: seen.append(cycle))
+    assert seen
+    with pytest.raises(cw.InputError, match="incompatible"):
+        cw.poisson(library.put(np.ones((40, 40))), sides="periodic")
+    source[3, 4] = np.nan
+    with pytest.raises(cw.InputError, match="finite"):
+        cw.poisson(library.put(source))
+    with pytest.raises(cw.InputError, match="shape"):
+        cw.solve((70, 130), source=library.put(source))
+
+
+def test_a_hierarchy_stays_on_the_gpu(library):
+    kappa = np.exp(values((65, 80), np.float64))
+    for given in [{}, {"left": "neumann", "dtype": np.float32}, {"coefficient": kappa, "top": ("robin", 1.0, 2.0, 0.5)}]:
+        levels = cw.Hierarchy((65, 80), **given)
+        for seed in range(3):
+            f = (seed + 1) * values((65, 80), np.float64)
+            first = values((65, 80), np.float64) if seed == 1 else None
+            on_gpu = None if first is None else library.put(first)
+            for method in ("auto", "mgcg"):
+                found = levels.solve(library.put(f), on_gpu, method=method)
+                expected = levels.solve(f, first, method=method)
+                same(library.get(found.field), expected.field)
+                assert np.array_equal(found.history, expected.history)
+        b = values((65 * 80,), np.float64)
+        assert (levels.operator @ b).shape == b.shape
+
+
 @pytest.mark.parametrize("method", ["mg", "mgcg", "cg", "chebyshev"])
 def test_every_method_solves_planes_and_boxes(library, method):
     how = {"method": method, "max_cycles": 4} if method.startswith("mg") else {"method": method, "max_sweeps": 9}

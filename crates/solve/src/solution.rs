@@ -21,6 +21,8 @@ pub(crate) enum Field<F> {
     Line(CpuLine<F>),
     Band(Band<F>),
     Plane(CpuPlane<F>),
+    /// An array of the caller's.
+    OnDevice,
 }
 
 /// The end of a solve: what every PE knows, and this PE's part of the field.
@@ -111,16 +113,18 @@ impl<F: Real> Solution<F> {
             floor_reached: outcome.floor_reached,
             floor: outcome.floor,
             projected: outcome.projected,
-            field: Field::Band(outcome.field),
+            field: outcome.field.map_or(Field::OnDevice, Field::Band),
         }
     }
 
-    /// The rows of the grid (1-D: the points) that this PE owns; empty if there are more PEs than leaves.
+    /// The rows of the grid (1-D: the points) that this PE owns; empty if there are more PEs than leaves, and where the field is
+    /// in an array of the caller's ([`DeviceArrays`](crate::DeviceArrays)).
     pub fn rows(&self) -> Range<usize> {
         match &self.field {
             Field::Line(slab) => slab.own(),
             Field::Plane(slab) => slab.own(),
             Field::Band(band) => band.own(),
+            Field::OnDevice => 0..0,
         }
     }
 
@@ -135,10 +139,12 @@ impl<F: Real> Solution<F> {
             }
             Field::Plane(slab) => slab.row(y),
             Field::Band(band) => band.row(y),
+            Field::OnDevice => panic!("row {y} is in an array of the caller's"),
         }
     }
 
-    /// Hands the whole field, row-major, to `take` on PE 0, in pieces of whole rows, in order.
+    /// Hands the whole field, row-major, to `take` on PE 0, in pieces of whole rows, in order; nothing of a field in an array of
+    /// the caller's.
     ///
     /// Collective; PE 0 never holds more than a few pieces. When `take` fails it is not called again.
     ///
@@ -152,6 +158,7 @@ impl<F: Real> Solution<F> {
             Field::Line(slab) => Ok(gather::stream(pe, slab, take)?),
             Field::Plane(slab) => Ok(gather::stream(pe, slab, take)?),
             Field::Band(band) => Ok(gather::stream(pe, band, take)?),
+            Field::OnDevice => Ok(Ok(())),
         }
     }
 

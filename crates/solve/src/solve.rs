@@ -19,6 +19,7 @@ use crate::field::checkpoint::{Identity, mix};
 use crate::field::rows::LocalRows;
 use crate::method::error::SolveError;
 use crate::method::jacobi::{self, Progress, Settings};
+use crate::method::multigrid::arrays::DeviceArrays;
 use crate::method::multigrid::plane::Plane;
 use crate::method::multigrid::{self, Outcome};
 use crate::method::options::{Cycles, Method, Options, OptionsError};
@@ -34,14 +35,16 @@ use crate::solution::{Field, Solution};
 pub(crate) type Observer<'a> = &'a mut dyn FnMut(&Progress<'_>);
 
 /// What is compiled here of a type of elements. No generic function calls what is behind these pointers by its name.
-pub(crate) struct Compiled<F> {
+pub(crate) struct Compiled<F: Real> {
     line: Solve<F, Problem1d<F>>,
     plane: Solve<F, Problem2d<F>>,
     space: Solve<F, Problem3d<F>>,
     /// Makes the levels of a plane: [`Plane::new`].
     pub levels: Levels<F>,
-    /// Solves with them: [`Plane::solve`].
+    /// Solves with them: [`Plane::solve`],
     pub by_levels: ByLevels<F>,
+    /// and with arrays on a GPU: [`Plane::solve_arrays`].
+    pub arrays_by_levels: ArraysByLevels<F>,
 }
 
 type Solve<F, P> = fn(&Pe, &P, &Options<'_>, Observer<'_>) -> Result<Solution<F>, SolveError>;
@@ -54,6 +57,14 @@ type ByLevels<F> = fn(
     Observer<'_>,
 ) -> Result<Outcome<F>, SolveError>;
 
+type ArraysByLevels<F> = fn(
+    &mut Plane<'_, Hierarchy<f32>>,
+    &Problem2d<F>,
+    &DeviceArrays<'_, F>,
+    &Options<'_>,
+    Observer<'_>,
+) -> Result<Option<Outcome<F>>, SolveError>;
+
 impl<F: Real> Compiled<F> {
     const fn new() -> Compiled<F> {
         Compiled {
@@ -62,6 +73,9 @@ impl<F: Real> Compiled<F> {
             space,
             levels: |pe, problem, cycles| Plane::new(pe, problem, cycles, None),
             by_levels: |plane, problem, options, observer| plane.solve(problem, options, observer),
+            arrays_by_levels: |plane, problem, arrays, options, observer| {
+                plane.solve_arrays(problem, arrays, options, observer)
+            },
         }
     }
 }

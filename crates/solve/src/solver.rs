@@ -8,6 +8,7 @@ use crate::element::Real;
 use crate::engine::cpu::multigrid::hierarchy::Hierarchy;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
+use crate::method::multigrid::arrays::DeviceArrays;
 use crate::method::multigrid::plane::Plane;
 use crate::method::options::{Cycles, Options, OptionsError};
 use crate::problem::{Problem2d, RowSource};
@@ -113,6 +114,34 @@ impl<'p, F: Real> Solver2d<'p, F> {
         };
         let outcome = (compiled().by_levels)(&mut self.plane, &problem, options, &mut observer)?;
         Ok(Solution::of_cycles(outcome))
+    }
+
+    /// Solves as [`solve`](Self::solve), from arrays in the memory of the GPU of `options` and into one: none of them comes to the
+    /// host. Field, norms and number of cycles have the same bits. The levels stay on the GPU for the next solve. The call waits
+    /// for the end of its work, not for that of other streams before it.
+    ///
+    /// `None`, and the field is not written, where [`solve`](Self::solve) has to be asked, with the arrays on the host: for values
+    /// that are not finite (it says which), conjugate gradients from the start or because cycles are slow
+    /// ([`Method::Automatic`](crate::Method::Automatic)), sizes beyond 2^±1000, checkpoints, pictures on the way, more than one
+    /// PE, and a source or first guess that the problem delivers by rows.
+    ///
+    /// Errors: as of [`solve`](Self::solve). Panics if an array has not as many elements as the grid has points.
+    pub fn solve_on_device(
+        &mut self,
+        arrays: &DeviceArrays<'_, F>,
+        options: &Options<'_>,
+        mut observer: impl FnMut(&Progress<'_>),
+    ) -> Result<Option<Solution<F>>, SolveError> {
+        options.check()?;
+        let solve = compiled().arrays_by_levels;
+        let outcome = solve(
+            &mut self.plane,
+            &self.problem,
+            arrays,
+            options,
+            &mut observer,
+        )?;
+        Ok(outcome.map(Solution::of_cycles))
     }
 
     /// The rows of the grid that this PE holds of a vector.

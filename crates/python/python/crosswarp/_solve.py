@@ -194,10 +194,9 @@ def solve(
     array([1. , 1.5, 2. , 2.5, 3. ])
     """
     kind = _real(dtype)
-    planes = (initial, fixed, source, coefficient, reaction)
-    like = _lying_on_gpu("solve", planes)
+    like = _lying_on_gpu("solve", (initial, fixed, source, coefficient, reaction))
     if like is not None:
-        initial, fixed, source, coefficient, reaction = (_device.host_or_same(plane) for plane in planes)
+        fixed, coefficient, reaction = (_device.host_or_same(plane) for plane in (fixed, coefficient, reaction))
     sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
     if len(sizes) not in (1, 2, 3) or any(size < 3 for size in sizes):
         raise InputError(f"a shape of {shape}: one, two or three sizes of at least 3 are needed")
@@ -212,6 +211,19 @@ def solve(
         line, method, relative_tolerance, max_cycles, smooth, tolerance, max_sweeps, norm, sweeps_per_pass, threads,
         progress, gpu=None if like is None else like.device, project_source=project_source,
     )  # fmt: skip
+    stated = relative_tolerance is not None
+    if like is not None:
+        if len(sizes) == 2 and how["method"] in ("auto", "mg"):
+            ny, nx = (int(size) for size in sizes)
+            rest = _problem((ny, nx), given, None, fixed, None, coefficient, reaction, spacing, kind)
+
+            def run(arrays: dict[str, Any], kept: list[Any]) -> dict[str, Any] | None:
+                return _native.plane_on_device([nx, ny], rest, how, kind == np.float32, arrays, kept)
+
+            found = _on_device(run, (ny, nx), source, initial, how, stated, like, kind)
+            if found is not None:
+                return found
+        source, initial = _device.host_or_same(source), _device.host_or_same(initial)
     varying = {"coefficient": coefficient, "reaction": reaction}
     if line:
         others = {**given, "initial": initial, "fixed": fixed, "source": source, **varying}
@@ -229,12 +241,11 @@ def solve(
         nz, ny, nx = (int(size) for size in sizes)
         in_box = _box((nz, ny, nx), given, initial, fixed, source, coefficient, reaction, spacing, kind)
         field = _empty((nz, ny, nx), kind)
-        return _result(_native.space(in_box, how, field), field, how, relative_tolerance is not None, like)
+        return _result(_native.space(in_box, how, field), field, how, stated, like)
     ny, nx = (int(size) for size in sizes)
     problem = _problem((ny, nx), given, initial, fixed, source, coefficient, reaction, spacing, kind)
     field = _empty((ny, nx), kind)
-    said = _native.plane(nx, problem, how, field)
-    return _result(said, field, how, relative_tolerance is not None, like)
+    return _result(_native.plane(nx, problem, how, field), field, how, stated, like)
 
 
 def poisson(source: npt.ArrayLike, **options: Any) -> Result:
@@ -366,8 +377,11 @@ class Hierarchy:
         """Rows and columns."""
         self._smooth = smooth
         how = self._how("mg", None, None, threads)
-        problem = _problem((ny, nx), given, initial, fixed, source, coefficient, reaction, spacing, self._kind)
-        self._levels = _native.Levels(nx, ny, problem, how, self._kind == np.float32)
+        planes = (initial, fixed, source, coefficient, reaction)
+        initial, fixed, source, coefficient, reaction = (_device.host_or_same(plane) for plane in planes)
+        self._problem = _problem((ny, nx), given, initial, fixed, source, coefficient, reaction, spacing, self._kind)
+        self._levels = _native.Levels(nx, ny, self._problem, how, self._kind == np.float32)
+        self._on_gpus: dict[int, _native.Levels] = {}
         self.operator: Operator = Operator(self._levels.apply, ny * nx)
         """The operator, for vectors of all points."""
         self.preconditioner: Operator = Operator(self._levels.precondition, ny * nx)
@@ -385,15 +399,36 @@ class Hierarchy:
     ) -> Result:
         """Solves with this source and first guess, or where they are not given those that the levels were made with.
 
-        The rest is as in `solve`, whose bits the field has. `initial` has the values of fixed cells, too.
+        The rest is as in `solve`, whose bits the field has. `initial` has the values of fixed cells, too. With arrays on a GPU
+        cycles are made there, and the levels stay there for the next solve.
         """
+        like = _lying_on_gpu("solve", (source, initial))
         how = self._how(method, relative_tolerance, max_cycles, None)
         how["project_source"] = project_source
+        how["gpu"] = None if like is None else like.device
+        levels, stated = self._levels, relative_tolerance is not None
+        if like is not None:
+            levels = self._levels_on(like.device, how)
+
+            def run(arrays: dict[str, Any], kept: list[Any]) -> dict[str, Any] | None:
+                return levels.solve_on_device(arrays, how, kept)
+
+            if how["method"] != "mgcg":
+                found = _on_device(run, self.shape, source, initial, how, stated, like, self._kind)
+                if found is not None:
+                    return found
+            source, initial = _device.host_or_same(source), _device.host_or_same(initial)
         f = _plane("source", source, self.shape, self._kind)
         first = _plane("initial", initial, self.shape, self._kind)
         field = _empty(self.shape, self._kind)
-        said = self._levels.solve(f, first, how, field)
-        return _result(said, field, how, relative_tolerance is not None)
+        return _result(levels.solve(f, first, how, field), field, how, stated, like)
+
+    def _levels_on(self, device: int, how: dict[str, Any]) -> _native.Levels:
+        """Levels for solves on a GPU, which one thread has."""
+        if device not in self._on_gpus:
+            ny, nx = self.shape
+            self._on_gpus[device] = _native.Levels(nx, ny, self._problem, how, self._kind == np.float32)
+        return self._on_gpus[device]
 
     def _how(
         self, method: str, relative_tolerance: float | None, max_cycles: int | None, threads: int | None
@@ -673,6 +708,39 @@ def _lying_on_gpu(function: str, arrays: tuple[Any, ...]) -> _device.View | None
     given = [array for array in arrays if array is not None and not isinstance(array, (int, float, np.generic))]
     found = _device.find_all(function, *given)
     return None if found is None else found[0]
+
+
+def _on_device(
+    run: Callable[[dict[str, Any], list[Any]], dict[str, Any] | None],
+    shape: tuple[int, int],
+    source: Any,
+    initial: Any,
+    how: dict[str, Any],
+    stated: bool,
+    like: _device.View,
+    kind: np.dtype[Any],
+) -> Result | None:
+    """Solves by `run` without a copy of what lies on the GPU `like` is on; `None` if the host has to be asked."""
+    views: dict[str, _device.View | None] = {}
+    for name, array in (("source", source), ("initial", initial)):
+        if array is None:
+            views[name] = None
+            continue
+        view = _device.find(array)
+        # A number for all points is the host's matter.
+        if view is None or view.shape == ():
+            return None
+        if view.shape != shape:
+            raise InputError(f"{name} is of shape {view.shape}, the grid of {shape}")
+        views[name] = _device.prepared(_device.converted(_device.known(view, "solve"), kind, "solve"))
+    field = like.library.empty(shape, kind.name, like)
+    arrays = {
+        "place": like.place,
+        "field": field.address,
+        **{name: None if view is None else view.address for name, view in views.items()},
+    }
+    said = run(arrays, [field.array, *(view.array for view in views.values() if view is not None)])
+    return None if said is None else _result(said, _device.finished(field), how, stated)
 
 
 def _result(

@@ -17,6 +17,7 @@ mod exchange;
 mod kernel;
 mod queue;
 mod reduce;
+pub mod solve;
 pub mod tensor;
 mod transpose;
 
@@ -93,5 +94,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     count::register(module)?;
     even_bins::register(module)?;
     transpose::register(module)?;
+    solve::register(module)?;
     kernel::register(module)
 }

@@ -59,6 +59,12 @@ constexpr int start_field = 1;
 constexpr int start_corrected = 2;
 // or with the correction alone.
 constexpr int start_correction = 3;
+// Summed are the right side,
+constexpr int weighed_right_side = 0;
+// its magnitudes,
+constexpr int weighed_magnitudes = 1;
+// or the field.
+constexpr int weighed_field = 2;
 
 // A pass over a level, or another kernel's work on it. `F`: the type of its field. Rows of fields have `pitch`
 // elements; addresses are those of row 0, which need not be stored where a PE has some rows only. Rows of tables are reached by an index, from row −1 on, and have all parts one after the other, each with
@@ -182,6 +188,72 @@ static_assert(CROSSWARP_OFFSET(level_pass<float>, colour) == 292, "level_pass::c
 static_assert(CROSSWARP_OFFSET(level_pass<float>, same_couplings) == 296, "level_pass::same_couplings");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, same_columns) == 312, "level_pass::same_columns");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, same_rows) == 320, "level_pass::same_rows");
+
+// Arrays of the caller's, of all points of a grid, and the finest level of a plane. `F`: the type of their elements.
+template <class F> struct alignas(8) level_arrays {
+    // Null: there is none.
+    const F* source;
+    // Null: zero.
+    const F* initial;
+    F* field;
+    // Values of the sides left, right, top, bottom by the grid's rows or columns; null where they are not given.
+    const F* sides[4];
+    // What crosses these sides by the level's rows or columns, scaled; null where nothing does.
+    const double* flows[4];
+    // The level's field.
+    double* u;
+    // Null: zero.
+    double* right_side;
+    // As in `level_pass`.
+    const u8* fixed;
+    i64 pitch;
+    // Of a cell.
+    double area;
+    // What the operator is multiplied by, where it differs from point to point.
+    double operator_scale;
+    // What the problem is multiplied by, or when it is written what the field is.
+    double scale;
+    // What is taken away.
+    double surplus;
+    // Gets the largest magnitude, by its bits; where the field is written, ones if a value has no room.
+    u64* largest;
+    // Of the level,
+    i32 nx;
+    i32 ny;
+    // whose first column and row have these numbers in the grid.
+    i32 first[2];
+    i32 grid_nx;
+    i32 grid_ny;
+    // As in `level_pass`.
+    i32 ends[4];
+    // Not 0: the operator differs from point to point.
+    i32 varies;
+    // What is summed.
+    i32 weighed;
+};
+static_assert(sizeof(level_arrays<float>) == 208, "size of level_arrays");
+static_assert(CROSSWARP_OFFSET(level_arrays<float>, source) == 0, "level_arrays::source");
+static_assert(CROSSWARP_OFFSET(level_arrays<float>, initial) == 8, "level_arrays::initial");
+static_assert(CROSSWARP_OFFSET(level_arrays<float>, field) == 16, "level_arrays::field");
+static_assert(CROSSWARP_OFFSET(level_arrays<float>, sides) == 24, "level_arrays::sides");
+static_assert(CROSSWARP_OFFSET(level_arrays<float>, flows) == 56, "level_arrays::flows");
+static_assert(CROSSWARP_OFFSET(level_arrays<float>, u) == 88, "level_arrays::u");
+static_assert(CROSSWARP_OFFSET(level_arrays<float>, right_side) == 96, "level_arrays::right_side");
+static_assert(CROSSWARP_OFFSET(level_arrays<float>, fixed) == 104, "level_arrays::fixed");
+static_assert(CROSSWARP_OFFSET(level_arrays<float>, pitch) == 112, "level_arrays::pitch");
+static_assert(CROSSWARP_OFFSET(level_arrays<float>, area) == 120, "level_arrays::area");
+static_assert(CROSSWARP_OFFSET(level_arrays<float>, operator_scale) == 128, "level_arrays::operator_scale");
+static_assert(CROSSWARP_OFFSET(level_arrays<float>, scale) == 136, "level_arrays::scale");
+static_assert(CROSSWARP_OFFSET(level_arrays<float>, surplus) == 144, "level_arrays::surplus");
+static_assert(CROSSWARP_OFFSET(level_arrays<float>, largest) == 152, "level_arrays::largest");
+static_assert(CROSSWARP_OFFSET(level_arrays<float>, nx) == 160, "level_arrays::nx");
+static_assert(CROSSWARP_OFFSET(level_arrays<float>, ny) == 164, "level_arrays::ny");
+static_assert(CROSSWARP_OFFSET(level_arrays<float>, first) == 168, "level_arrays::first");
+static_assert(CROSSWARP_OFFSET(level_arrays<float>, grid_nx) == 176, "level_arrays::grid_nx");
+static_assert(CROSSWARP_OFFSET(level_arrays<float>, grid_ny) == 180, "level_arrays::grid_ny");
+static_assert(CROSSWARP_OFFSET(level_arrays<float>, ends) == 184, "level_arrays::ends");
+static_assert(CROSSWARP_OFFSET(level_arrays<float>, varies) == 200, "level_arrays::varies");
+static_assert(CROSSWARP_OFFSET(level_arrays<float>, weighed) == 204, "level_arrays::weighed");
 
 // A step on the finest level beside passes. What fields and weights are is said of each step in `finest_steps.cuh`.
 struct alignas(8) finest_step {

@@ -65,6 +65,12 @@ namespace crosswarp {
         pub(crate) START_CORRECTED: i32 = "start_corrected": "int" = 2;
         /// or with the correction alone.
         pub(crate) START_CORRECTION: i32 = "start_correction": "int" = 3;
+        /// Summed are the right side,
+        pub(crate) WEIGHED_RIGHT_SIDE: i32 = "weighed_right_side": "int" = 0;
+        /// its magnitudes,
+        pub(crate) WEIGHED_MAGNITUDES: i32 = "weighed_magnitudes": "int" = 1;
+        /// or the field.
+        pub(crate) WEIGHED_FIELD: i32 = "weighed_field": "int" = 2;
     }
 
     /// A pass over a level, or another kernel's work on it. `F`: the type of its field. Rows of fields have `pitch`
@@ -143,6 +149,49 @@ namespace crosswarp {
         /// These columns and rows, from one to before another; none where both are 0.
         312 pub same_columns: [i32; 2] = "i32"[2],
         320 pub same_rows: [i32; 2] = "i32"[2],
+    }
+
+    /// Arrays of the caller's, of all points of a grid, and the finest level of a plane. `F`: the type of their elements.
+    pub(crate) LevelArrays = "level_arrays", template "template <class F>" "<float>", align 8, size 208, with "": {
+        /// Null: there is none.
+        0 pub source: u64 = "const F*",
+        /// Null: zero.
+        8 pub initial: u64 = "const F*",
+        16 pub field: u64 = "F*",
+        /// Values of the sides left, right, top, bottom by the grid's rows or columns; null where they are not given.
+        24 pub sides: [u64; 4] = "const F*"[4],
+        /// What crosses these sides by the level's rows or columns, scaled; null where nothing does.
+        56 pub flows: [u64; 4] = "const double*"[4],
+        /// The level's field.
+        88 pub u: u64 = "double*",
+        /// Null: zero.
+        96 pub right_side: u64 = "double*",
+        /// As in `level_pass`.
+        104 pub fixed: u64 = "const u8*",
+        112 pub pitch: i64 = "i64",
+        /// Of a cell.
+        120 pub area: f64 = "double",
+        /// What the operator is multiplied by, where it differs from point to point.
+        128 pub operator_scale: f64 = "double",
+        /// What the problem is multiplied by, or when it is written what the field is.
+        136 pub scale: f64 = "double",
+        /// What is taken away.
+        144 pub surplus: f64 = "double",
+        /// Gets the largest magnitude, by its bits; where the field is written, ones if a value has no room.
+        152 pub largest: u64 = "u64*",
+        /// Of the level,
+        160 pub nx: i32 = "i32",
+        164 pub ny: i32 = "i32",
+        /// whose first column and row have these numbers in the grid.
+        168 pub first: [i32; 2] = "i32"[2],
+        176 pub grid_nx: i32 = "i32",
+        180 pub grid_ny: i32 = "i32",
+        /// As in `level_pass`.
+        184 pub ends: [i32; 4] = "i32"[4],
+        /// Not 0: the operator differs from point to point.
+        200 pub varies: i32 = "i32",
+        /// What is summed.
+        204 pub weighed: i32 = "i32",
     }
 
     /// A step on the finest level beside passes. What fields and weights are is said of each step in `finest_steps.cuh`.

@@ -393,6 +393,11 @@ pub const KERNELS: &[Source<'static>] = &[
     box_red_black!("box_red_black_around_between", 10 + 2, true, true, ", cw::start_field, true, true, true"),
     box_red_black!("box_red_black_around_begun", 12 + 0, false, true, ", cw::start_correction, false, true, true"),
     file!(
+        LEVEL_HEADERS, "multigrid/plane_arrays.cu",
+        "plane_load_f32": LEVEL_THREADS, "plane_load_f64": LEVEL_THREADS, "plane_save_f32": LEVEL_THREADS,
+        "plane_save_f64": LEVEL_THREADS, "plane_weigh": LEVEL_THREADS, "plane_shift": LEVEL_THREADS
+    ),
+    file!(
         LEVEL_HEADERS, "multigrid/box_levels.cu",
         "box_restrict_right_side": BOX_THREADS, "box_square": BOX_THREADS, "box_solve_coarsest": 32
     ),
@@ -432,11 +437,12 @@ mod tests {
     use super::*;
 
     /// What may hold several kernels: together they are compiled as fast as one of the others.
-    const OF_SEVERAL: [&str; 9] = [
+    const OF_SEVERAL: [&str; 10] = [
         "jacobi/one_sweep/sweep.cu",
         "jacobi/between_passes.cu",
         "multigrid/levels.cu",
         "multigrid/tiles.cu",
+        "multigrid/plane_arrays.cu",
         "multigrid/box_levels.cu",
         "multigrid/plane_steps.cu",
         "multigrid/box_steps.cu",

@@ -203,24 +203,15 @@ pub(super) fn load<F: Real>(
             b.fill(0.0);
         }
         kappa.read(at);
+        let crossing = Crossing {
+            problem,
+            finest,
+            operator,
+        };
         let mut flow =
             |out: &mut f64, across: usize, x: usize, side: &Boundary<F>, at_side: usize| {
-                let flow = match (side, operator) {
-                    // A derivative g outwards: the mirror image is 2hg larger than the cell inside.
-                    (Boundary::Neumann(g), None) => 2.0 * problem.spacing * g[at_side].to_f64(),
-                    (Boundary::Neumann(g), Some(_)) => {
-                        times(kappa.here[x] * g[at_side].to_f64())
-                            * finest.edge(across, x, at)
-                            * [h_x, h_y][across]
-                    }
-                    (Boundary::Robin(mixed), _) => {
-                        let [_, b, g] = mixed.at(at_side);
-                        times(kappa.here[x] * (g / b))
-                            * finest.edge(across, x, at)
-                            * [h_x, h_y][across]
-                    }
-                    _ => return,
-                };
+                let flow = crossing.at(side, at_side, across, [x as isize, at], kappa.here[x]);
+                let Some(flow) = flow else { return };
                 if mine && finest.has_equation(at, x) {
                     largest = largest.max(flow.abs());
                 }
@@ -243,6 +234,84 @@ pub(super) fn load<F: Real>(
         bad,
         largest,
     })
+}
+
+/// What crosses sides.
+struct Crossing<'a, F> {
+    problem: &'a Problem2d<F>,
+    finest: &'a Finest,
+    operator: Option<Scale>,
+}
+
+impl<F: Real> Crossing<'_, F> {
+    /// What crosses `side` at its point `at_side`, column and row [x, y] of the level, as the equation has it on the right;
+    /// nothing where the side is none that something crosses. `along`: the axis that runs along the side, 0 that of columns;
+    /// `kappa`: the coefficient there.
+    fn at(
+        &self,
+        side: &Boundary<F>,
+        at_side: usize,
+        along: usize,
+        [x, y]: [isize; 2],
+        kappa: f64,
+    ) -> Option<f64> {
+        let of_operator = |flow: f64| {
+            let times = self.operator.map_or(flow, |operator| operator.down(flow));
+            times * self.finest.edge(along, x as usize, y) * self.problem.spacings()[along]
+        };
+        match (side, self.operator) {
+            // A derivative g outwards: the mirror image is 2hg larger than the cell inside.
+            (Boundary::Neumann(g), None) => Some(2.0 * self.problem.spacing * g[at_side].to_f64()),
+            (Boundary::Neumann(g), Some(_)) => Some(of_operator(kappa * g[at_side].to_f64())),
+            (Boundary::Robin(mixed), _) => {
+                let [_, b, g] = mixed.at(at_side);
+                Some(of_operator(kappa * (g / b)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What crosses the sides left, right, top and bottom, by the level's rows or columns, where something can, and the largest
+/// magnitude of it where there are equations; of a PE that has all rows.
+pub(super) fn flows<F: Real>(
+    problem: &Problem2d<F>,
+    layout: &Layout,
+    finest: &Finest,
+    operator: Option<Scale>,
+) -> ([Option<Vec<f64>>; 4], f64) {
+    let crossing = Crossing {
+        problem,
+        finest,
+        operator,
+    };
+    let len = [layout.shape.x.len, layout.shape.y.len];
+    let mut kappa = Kappa::new(problem, layout);
+    let mut read = None;
+    let mut largest = 0.0f64;
+    let mut flows = [const { None }; 4];
+    for (number, (side, flows)) in problem.sides().into_iter().zip(&mut flows).enumerate() {
+        // The axis that the side is an end of, and the one that runs along it.
+        let (of, along, is_last) = (number / 2, 1 - number / 2, number % 2 == 1);
+        for at in 0..len[along] {
+            let mut place = [0; 2];
+            (place[of], place[along]) = (usize::from(is_last) * (len[of] - 1), at);
+            let [x, y] = place;
+            if read.replace(y) != Some(y) {
+                kappa.read(y as isize);
+            }
+            let place = place.map(|at| at as isize);
+            let at_side = at + layout.first[along];
+            let Some(flow) = crossing.at(side, at_side, along, place, kappa.here[x]) else {
+                break;
+            };
+            if finest.has_equation(y as isize, x) {
+                largest = largest.max(flow.abs());
+            }
+            flows.get_or_insert_with(Vec::new).push(flow);
+        }
+    }
+    (flows, largest)
 }
 
 /// Rows of the coefficient.

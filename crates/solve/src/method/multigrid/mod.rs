@@ -2,6 +2,7 @@
 //! and two that know the finest level only.
 
 mod alone;
+pub(crate) mod arrays;
 mod chebyshev;
 #[cfg(test)]
 mod failing_gpu;
@@ -94,7 +95,8 @@ pub(crate) struct Outcome<F> {
     pub levels: usize,
     pub gradients_from: Option<usize>,
     pub choice: Option<Choice>,
-    pub field: Band<F>,
+    /// Nothing if it has been written elsewhere.
+    pub field: Option<Band<F>>,
     /// What rounding leaves of the residual, relative to the first.
     pub floor: Option<f64>,
     /// What was taken away from an incompatible source.
@@ -543,7 +545,15 @@ impl Solver<'_, Hierarchy<f32>> {
             let puts = self.rows.gpus.puts.as_ref();
             let whole_gpu = puts.is_none_or(LevelPuts::is_alone);
             let (row, full) = (self.layout.first[1], *first == First::Full);
-            let made = GpuCycles::new(gpu, &self.levels, u, right_side, row, full, whole_gpu);
+            let made = GpuCycles::new(
+                gpu,
+                &self.levels,
+                Some(u),
+                right_side.into(),
+                row,
+                full,
+                whole_gpu,
+            );
             self.gpu = Some(all_ready_by(&self.reduction, made)?);
             ended.on_gpu = true;
         }
@@ -632,6 +642,10 @@ impl Solver<'_, Hierarchy<f32>> {
         }
         loop {
             if matches!(options.method, Method::Automatic(_)) && ended.was_slow(options) {
+                if ended.only_cycles {
+                    ended.left_to_gradients = true;
+                    return Ok(());
+                }
                 ended.gradients_from = Some(ended.steps());
                 return self.conjugate_gradients(u, right_side, None, ended, options, observer);
             }

@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 use crosswarp_shmem::Pe;
 
 use super::alone::Alone;
+use super::arrays::OnGpu;
 use super::least_eigenvalue::least_eigenvalue;
 use super::load::{Layout, Loaded, coefficients, load, mask, sizes};
+use super::steps::Ended;
 use super::{
     COARSE_INTERVAL, FINEST_INTERVAL, Given, Levels, OMEGAS, Outcome, Solver, fewest_cells,
 };
@@ -19,6 +21,7 @@ use crate::engine::cpu::multigrid::operator_rows::PARTS;
 use crate::engine::cpu::multigrid::shape::{HALO, Shape};
 use crate::engine::cpu::multigrid::smoothing::Smoothing;
 use crate::exchange::level_rows::LevelRows;
+use crate::field::band::Band;
 use crate::field::checkpoint::Identity;
 use crate::field::storage::Field;
 use crate::gpu::Gpu;
@@ -75,14 +78,16 @@ pub(super) fn once<F: Real, L: Levels>(
 
 /// A problem's operator and levels on this PE.
 pub(crate) struct Plane<'p, L> {
-    pe: &'p Pe,
-    solver: Solver<'p, L>,
+    pub(super) pe: &'p Pe,
+    pub(super) solver: Solver<'p, L>,
     /// By what a general operator is held.
-    operator: Option<Scale>,
+    pub(super) operator: Option<Scale>,
     /// Cells that have an equation.
     free: u64,
     /// Time that the levels took, until a solve has counted it.
-    set_up: Duration,
+    pub(super) set_up: Duration,
+    /// For solves of arrays in a GPU's memory, once there was one.
+    pub(super) on_gpu: Option<OnGpu>,
     /// Fields of [`apply`](Self::apply) and [`precondition`](Self::precondition), once they are needed.
     spare: Option<[Field<f64>; 2]>,
     /// That of the last solve, for the next one: making its pages takes longer than filling them.
@@ -266,6 +271,7 @@ impl<'p, L: Levels> Plane<'p, L> {
             operator,
             free,
             set_up: start.elapsed(),
+            on_gpu: None,
             spare: None,
             right_side: None,
         })
@@ -320,17 +326,27 @@ impl<'p, L: Levels> Plane<'p, L> {
             nx: problem.nx,
         };
         let ended = solver.solve(&mut u, &mut right_side, options, &mut observer)?;
-        let levels = solver.levels.count();
         self.right_side = right_side;
         let (field, fits, norm) = solver.final_band(u)?;
-        let floor = ended.relative_floor(norm);
         if least(pe, u64::from(fits))? == 0 {
             return Err(SolveError::OutOfRange { dtype: F::NAME });
         }
-        Ok(Outcome {
+        Ok(self.outcome(ended, norm, Some(field)))
+    }
+
+    /// What is said of a solve that ended so; `norm`: that of the field, as [`Ended::stop`] takes it.
+    pub(super) fn outcome<F: Real>(
+        &self,
+        ended: Ended,
+        norm: f64,
+        field: Option<Band<F>>,
+    ) -> Outcome<F> {
+        let solver = &self.solver;
+        let levels = solver.levels.count();
+        Outcome {
             converged: ended.converged,
             floor_reached: ended.floor_reached,
-            floor,
+            floor: ended.relative_floor(norm),
             projected: ended.projected,
             interrupted: ended.interrupted,
             history: ended.history(),
@@ -346,7 +362,7 @@ impl<'p, L: Levels> Plane<'p, L> {
             levels,
             field,
             free: self.free,
-        })
+        }
     }
 
     /// Gives the symmetric memory back. Collective.

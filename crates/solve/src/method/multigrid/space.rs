@@ -408,7 +408,7 @@ pub(super) fn run_by<F: Real, L: Levels>(
         seconds: ended.seconds,
         setup_seconds: ended.setup_seconds,
         levels,
-        field,
+        field: Some(field),
         free,
     })
 }

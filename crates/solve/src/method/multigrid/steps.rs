@@ -33,6 +33,10 @@ pub(crate) struct Ended {
     pub inner: f64,
     /// The number of cycles after which conjugate gradients were taken.
     pub gradients_from: Option<usize>,
+    /// Whether cycles are all that can be made here,
+    pub only_cycles: bool,
+    /// and whether they were slow, so that conjugate gradients are to be taken.
+    pub left_to_gradients: bool,
     /// Whether a GPU was given what the method has of the grid, to make its steps.
     pub on_gpu: bool,
     /// By how much more rounding leaves than that of one step, where steps carry it along.

@@ -11,6 +11,21 @@ use crate::field::storage::Field;
 use crate::gpu::error::GpuError;
 use crate::gpu::level_arguments::{END_FIXED, END_MIRROR, END_WRAP, LevelPass};
 
+/// What equations have on the right.
+#[derive(Clone, Copy)]
+pub(crate) enum RightSide<'a> {
+    Zero,
+    Of(&'a Field<f64>),
+    /// What comes later.
+    Room,
+}
+
+impl<'a> From<Option<&'a Field<f64>>> for RightSide<'a> {
+    fn from(field: Option<&'a Field<f64>>) -> RightSide<'a> {
+        field.map_or(RightSide::Zero, RightSide::Of)
+    }
+}
+
 /// What kernels are told of the level, and what they reach by it.
 pub(crate) struct DeviceEquations {
     pub(super) arguments: LevelPass,
@@ -35,19 +50,21 @@ impl DeviceEquations {
     pub fn new(
         arena: &Arena,
         finest: &Finest,
-        right_side: Option<&Field<f64>>,
+        right_side: RightSide<'_>,
         first: usize,
     ) -> Result<DeviceEquations, GpuError> {
         let shape = &finest.shape;
         let nx = shape.x.len;
         let stored = Stored::of(shape);
-        let right_side = right_side
-            .map(|from| {
+        let right_side = match right_side {
+            RightSide::Zero => None,
+            RightSide::Room => Some(DeviceField::new(arena, nx, &stored)?),
+            RightSide::Of(from) => {
                 let field = DeviceField::new(arena, nx, &stored)?;
                 field.upload(arena.stream(), from)?;
-                Ok::<_, GpuError>(field)
-            })
-            .transpose()?;
+                Some(field)
+            }
+        };
         let fixed = finest
             .fixed
             .as_ref()

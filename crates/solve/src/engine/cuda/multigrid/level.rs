@@ -329,6 +329,11 @@ impl<T: Real> DeviceLevel<T> {
         &self.fields[0]
     }
 
+    /// The field has been written; `is_zero`: it is known to be +0 but in the first and last rows.
+    pub fn set_zero(&mut self, is_zero: bool) {
+        self.is_zero = is_zero;
+    }
+
     /// Whether the field is known to be +0 but in the first and last rows.
     pub fn is_zero(&self) -> bool {
         self.is_zero

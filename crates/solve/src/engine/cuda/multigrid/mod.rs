@@ -6,7 +6,8 @@
 //! those around them, which are exchanged before it.
 #![allow(unsafe_code)] // Launches of kernels.
 
-mod equations;
+pub(crate) mod arrays;
+pub(crate) mod equations;
 pub(crate) mod exchange;
 mod level;
 mod small;
@@ -22,7 +23,7 @@ use crosswarp_cuda::{ByValue, Function, Launch, Stream};
 use crosswarp_prim::Superaccumulator;
 use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
-use self::equations::DeviceEquations;
+use self::equations::{DeviceEquations, RightSide};
 use self::level::{
     DeviceLevel, Kind, PassKernel, Plan, coarse_kernels, finest_kernels, fitting,
     preconditioning_kernels,
@@ -94,13 +95,13 @@ struct Kept {
 }
 
 impl GpuCycles {
-    /// Copies the levels, the field and the right side. `first`: row 0's number in the leaves. `full`: what
+    /// Copies the levels, the field, which else is zero, and the right side. `first`: row 0's number in the leaves. `full`: what
     /// [`begin`](Self::begin) will be told. `whole_gpu`: see [`Small::new`].
     pub(crate) fn new(
         gpu: &Gpu,
         hierarchy: &Hierarchy<f32>,
-        u: &Field<f64>,
-        right_side: Option<&Field<f64>>,
+        u: Option<&Field<f64>>,
+        right_side: RightSide<'_>,
         first: usize,
         full: bool,
         whole_gpu: bool,
@@ -142,7 +143,9 @@ impl GpuCycles {
         };
         let shape = &finest.shape;
         let mut level = DeviceLevel::new(&arena, shape, arguments, &passes, LEAF_ROWS)?;
-        level.upload(&stream, u)?;
+        if let Some(u) = u {
+            level.upload(&stream, u)?;
+        }
         let dense = &hierarchy.dense;
         let active: Vec<u8> = dense.active().iter().map(|&active| active.into()).collect();
         let factor = (arena.copied(dense.factor())?, arena.copied(&active)?);
@@ -296,6 +299,14 @@ impl GpuCycles {
         self.on_finest(rows, &plan)?;
         self.sums.publish(&self.stream, 1)?;
         let residual = self.sum(rows)?;
+        Ok([residual, self.square(rows)?])
+    }
+
+    /// The sum of squares of `Finest::add_field`.
+    pub(crate) fn square(
+        &self,
+        rows: &mut LevelRows<'_>,
+    ) -> Result<Superaccumulator<f64>, GpuError> {
         let arguments = self.finest.arguments();
         let blocks = (
             (arguments.nx as usize).div_ceil(LEVEL_THREADS) as u32,
@@ -308,7 +319,7 @@ impl GpuCycles {
         // bands.
         unsafe { launch.launch(&self.stream, (ByValue(arguments),)) }?;
         self.sums.publish(&self.stream, 1)?;
-        Ok([residual, self.sum(rows)?])
+        self.sum(rows)
     }
 
     /// Copies the field to `u`.

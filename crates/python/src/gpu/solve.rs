@@ -1,0 +1,99 @@
+//! Solves of planes whose arrays lie on a GPU.
+
+use std::sync::atomic::AtomicBool;
+
+use crosswarp::cuda::Pod;
+use crosswarp::prim::Scalar;
+use crosswarp::solve::{DeviceArrays, Problem2d, Progress, Real, Solver2d};
+use crosswarp::spmd;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::error::Failure;
+use crate::gpu::elements;
+use crate::gpu::queue::Place;
+use crate::run::guarded;
+use crate::solve::{How, Kept, Plane, Report, options, solved_if_possible};
+
+/// Where arrays of a plane are.
+#[derive(Clone, Copy, FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct OnDevice {
+    place: Place,
+    source: Option<usize>,
+    initial: Option<usize>,
+    field: usize,
+}
+
+impl OnDevice {
+    /// Waits for what has been given to their stream, and solves. Nothing if the host has to.
+    pub fn solve<F: Real + Pod>(
+        &self,
+        solver: &mut Solver2d<'_, F>,
+        points: usize,
+        how: &How,
+        stop: &AtomicBool,
+        see: impl FnMut(&Progress<'_>),
+    ) -> Result<Option<Report>, Failure> {
+        self.place
+            .with(self.place.gpu()?, |stream| Ok(stream.synchronize()?))?;
+        // SAFETY: rules 1 and 2: nothing that was given to the stream uses them any more, and the solve waits for its end.
+        let array = |address| unsafe { elements::<F>(address, points) };
+        let arrays = DeviceArrays {
+            source: self.source.map(array).transpose()?,
+            initial: self.initial.map(array).transpose()?,
+            field: array(self.field)?,
+        };
+        match solver.solve_on_device(&arrays, &options(how, stop), see)? {
+            Some(solution) if solution.interrupted => Err(Failure::Stopped),
+            solution => Ok(solution.map(Report::of)),
+        }
+    }
+}
+
+/// Solves on a plane of `nx` × `ny` points in float32 or else float64; nothing if the host has to.
+#[pyfunction]
+fn plane_on_device<'py>(
+    py: Python<'py>,
+    size: [usize; 2],
+    problem: Plane<'py>,
+    how: How,
+    single: bool,
+    arrays: OnDevice,
+    kept: Kept,
+) -> PyResult<Option<Bound<'py, PyDict>>> {
+    guarded(move || {
+        let [nx, ny] = size;
+        let mut kept = kept;
+        kept.extend(problem.kept());
+        match single {
+            true => of(py, problem.problem::<f32>(nx, ny)?, how, arrays, kept),
+            false => of(py, problem.problem::<f64>(nx, ny)?, how, arrays, kept),
+        }
+    })
+}
+
+fn of<F: Real + Scalar>(
+    py: Python<'_>,
+    problem: Problem2d<F>,
+    how: How,
+    arrays: OnDevice,
+    kept: Kept,
+) -> PyResult<Option<Bound<'_, PyDict>>> {
+    solved_if_possible(py, how, kept, move |how, watch| {
+        let reports = spmd(1, |pe| {
+            let mut solver = Solver2d::new(pe, &problem, &how.cycles())?;
+            let points = problem.nx * problem.ny;
+            let see = |seen: &Progress<'_>| watch.see_first(seen);
+            let report = arrays.solve(&mut solver, points, how, watch.stop, see)?;
+            solver.free()?;
+            Ok(report)
+        });
+        let reports = reports.map_err(|error| Failure::World(error.to_string()))?;
+        reports.into_iter().next().unwrap_or(Ok(None))
+    })
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(plane_on_device, module)?)
+}

@@ -1,0 +1,111 @@
+// Between arrays of the caller's, of all points of a plane, and the finest level: what the host else reads and writes by rows,
+// with the same operations (`method/multigrid/load.rs`).
+#include "leaf.cuh"
+#include "multigrid/arguments.cuh"
+
+namespace crosswarp {
+
+// The part of a point's length along an axis of `len` points that lies in the grid: a half on mirrors.
+__device__ __forceinline__ double part_along(int at, int len, int first, int last) {
+    return (at == 0 && first == end_mirror) || (at == len - 1 && last == end_mirror) ? 0.5 : 1.0;
+}
+
+template <class F> __device__ __forceinline__ double part_of(const level_arrays<F>& g, int x, int y) {
+    return part_along(x, g.nx, g.ends[0], g.ends[1]) * part_along(y, g.ny, g.ends[2], g.ends[3]);
+}
+
+// Whether a point does not keep its value.
+template <class F> __device__ __forceinline__ bool has_equation(const level_arrays<F>& g, int x, int y) {
+    const bool side = (x == 0 && g.ends[0] == end_fixed) || (x == g.nx - 1 && g.ends[1] == end_fixed) ||
+                      (y == 0 && g.ends[2] == end_fixed) || (y == g.ny - 1 && g.ends[3] == end_fixed);
+    return !side && !(g.fixed && g.fixed[y * g.pitch + x]);
+}
+
+// The bits of a magnitude, which are in the order of magnitudes; what is not finite has larger ones than all that is.
+__device__ __forceinline__ u64 magnitude(double value) { return __double_as_longlong(value) & 0x7fffffffffffffffull; }
+
+// The field and the right side of the caller's arrays, or of nothing, and the largest magnitude of what counts: all values, and
+// right sides of points that have an equation. Threads have columns, blocks rows by turns.
+template <class F> __device__ __forceinline__ void load(const level_arrays<F>& g) {
+    const int x = int(blockIdx.x) * level_threads + int(threadIdx.x);
+    u64 largest = 0;
+    for (int y = blockIdx.y; y < g.ny && x < g.nx; y += gridDim.y) {
+        const i64 at = y * g.pitch + x;
+        const int grid_x = x + g.first[0], grid_y = y + g.first[1];
+        const i64 of_grid = (i64)grid_y * g.grid_nx + grid_x;
+        F value = g.initial ? g.initial[of_grid] : F(0);
+        if (y == 0 && g.sides[2]) value = g.sides[2][grid_x];
+        if (y == g.ny - 1 && g.sides[3]) value = g.sides[3][grid_x];
+        if (x == 0 && g.sides[0]) value = g.sides[0][grid_y];
+        if (x == g.nx - 1 && g.sides[1]) value = g.sides[1][grid_y];
+        largest = max(largest, magnitude(double(value)));
+        g.u[at] = double(value) * g.scale;
+        if (!g.right_side) continue;
+        double b = 0.;
+        if (g.source) {
+            b = g.area * double(g.source[of_grid]);
+            if (g.varies) b = b * g.operator_scale * part_of(g, x, y);
+            if (has_equation(g, x, y)) largest = max(largest, magnitude(b));
+            b = -(b * g.scale);
+        }
+        if (x == 0 && g.flows[0]) b += g.flows[0][y];
+        if (x == g.nx - 1 && g.flows[1]) b += g.flows[1][y];
+        if (y == 0 && g.flows[2]) b += g.flows[2][x];
+        if (y == g.ny - 1 && g.flows[3]) b += g.flows[3][x];
+        g.right_side[at] = b;
+    }
+    for (int lanes = 16; lanes > 0; lanes /= 2) largest = max(largest, __shfl_xor_sync(0xffffffffu, largest, lanes));
+    if (threadIdx.x % 32 == 0 && largest > *(volatile u64*)g.largest) atomicMax(g.largest, largest);
+}
+
+// The caller's array of the field, without `surplus`. Points beyond an axis that wraps around are those that they stand for.
+template <class F> __device__ __forceinline__ void save(const level_arrays<F>& g) {
+    const int grid_x = int(blockIdx.x) * level_threads + int(threadIdx.x);
+    bool fits = true;
+    auto place = [](int at, int len) { return at < 0 ? len - 1 : at >= len ? 0 : at; };
+    for (int grid_y = blockIdx.y; grid_y < g.grid_ny && grid_x < g.grid_nx; grid_y += gridDim.y) {
+        const int x = place(grid_x - g.first[0], g.nx), y = place(grid_y - g.first[1], g.ny);
+        const F value = F((g.u[y * g.pitch + x] - g.surplus) * g.scale);
+        fits &= isfinite(value);
+        g.field[(i64)grid_y * g.grid_nx + grid_x] = value;
+    }
+    if (!fits) atomicMax(g.largest, ~0ull);
+}
+
+// The right side's or the field's values times the parts of the points that lie in the grid, or the magnitudes of these
+// products, summed over the rows of each leaf, by columns. A thread a column of a leaf.
+__device__ inline void weigh(const level_pass<double>& sums, const level_arrays<double>& g) {
+    const int x = int(blockIdx.x) * level_threads + int(threadIdx.x), band = sums.first_band + int(blockIdx.y);
+    if (x >= g.nx) return;
+    // The right side of equations that are multiplied by the part has it already.
+    const bool of_field = g.weighed == weighed_field, by_part = of_field || !g.varies;
+    const double* values = of_field ? g.u : g.right_side;
+    double sum = -0.0;
+    for (int y = max(band * leaf_rows - g.first[1], 0); y < min((band + 1) * leaf_rows - g.first[1], g.ny); ++y) {
+        const double value = values[y * g.pitch + x];
+        const double weighed = by_part ? part_of(g, x, y) * value : 1.0 * value;
+        sum += g.weighed == weighed_magnitudes ? fabs(weighed) : weighed;
+    }
+    sums.sums[band * sums.sum_pitch + x] = sum;
+}
+
+// The right side less `surplus` at each point.
+__device__ inline void shift(const level_arrays<double>& g) {
+    const int x = int(blockIdx.x) * level_threads + int(threadIdx.x);
+    for (int y = blockIdx.y; y < g.ny && x < g.nx; y += gridDim.y) {
+        double& b = g.right_side[y * g.pitch + x];
+        b -= g.varies ? g.surplus * part_of(g, x, y) : g.surplus;
+    }
+}
+
+}  // namespace crosswarp
+
+#define KERNEL(name) extern "C" __global__ void __launch_bounds__(cw::level_threads) plane_##name
+KERNEL(load_f32)(const __grid_constant__ cw::level_arrays<float> g) { cw::load(g); }
+KERNEL(load_f64)(const __grid_constant__ cw::level_arrays<double> g) { cw::load(g); }
+KERNEL(save_f32)(const __grid_constant__ cw::level_arrays<float> g) { cw::save(g); }
+KERNEL(save_f64)(const __grid_constant__ cw::level_arrays<double> g) { cw::save(g); }
+KERNEL(weigh)(const __grid_constant__ cw::level_pass<double> sums, const __grid_constant__ cw::level_arrays<double> g) {
+    cw::weigh(sums, g);
+}
+KERNEL(shift)(const __grid_constant__ cw::level_arrays<double> g) { cw::shift(g); }

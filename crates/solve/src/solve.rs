@@ -19,7 +19,7 @@ use crate::field::checkpoint::{Identity, mix};
 use crate::field::rows::LocalRows;
 use crate::method::error::SolveError;
 use crate::method::jacobi::{self, Progress, Settings};
-use crate::method::multigrid::arrays::DeviceArrays;
+use crate::method::multigrid::arrays::{DeviceArrays, OnGpu};
 use crate::method::multigrid::plane::Plane;
 use crate::method::multigrid::{self, Outcome};
 use crate::method::options::{Cycles, Method, Options, OptionsError};
@@ -61,6 +61,7 @@ type ArraysByLevels<F> = fn(
     &mut Plane<'_, Hierarchy<f32>>,
     &Problem2d<F>,
     &DeviceArrays<'_, F>,
+    &mut Option<OnGpu<F>>,
     &Options<'_>,
     Observer<'_>,
 ) -> Result<Option<Outcome<F>>, SolveError>;
@@ -73,8 +74,8 @@ impl<F: Real> Compiled<F> {
             space,
             levels: |pe, problem, cycles| Plane::new(pe, problem, cycles, None),
             by_levels: |plane, problem, options, observer| plane.solve(problem, options, observer),
-            arrays_by_levels: |plane, problem, arrays, options, observer| {
-                plane.solve_arrays(problem, arrays, options, observer)
+            arrays_by_levels: |plane, problem, arrays, kept, options, observer| {
+                plane.solve_arrays(problem, arrays, kept, options, observer)
             },
         }
     }

@@ -8,7 +8,7 @@ use crate::element::Real;
 use crate::engine::cpu::multigrid::hierarchy::Hierarchy;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
-use crate::method::multigrid::arrays::DeviceArrays;
+use crate::method::multigrid::arrays::{DeviceArrays, OnGpu};
 use crate::method::multigrid::plane::Plane;
 use crate::method::options::{Cycles, Options, OptionsError};
 use crate::problem::{Problem2d, RowSource};
@@ -57,9 +57,11 @@ use crate::solve::compiled;
 /// })
 /// .unwrap();
 /// ```
-pub struct Solver2d<'p, F> {
+pub struct Solver2d<'p, F: Real> {
     plane: Plane<'p, Hierarchy<f32>>,
     problem: Problem2d<F>,
+    /// What the last solve has left on a GPU.
+    on_gpu: Option<OnGpu<F>>,
 }
 
 /// When conjugate gradients end.
@@ -85,6 +87,7 @@ impl<'p, F: Real> Solver2d<'p, F> {
         Ok(Solver2d {
             plane: (compiled().levels)(pe, problem, cycles)?,
             problem: problem.clone(),
+            on_gpu: None,
         })
     }
 
@@ -133,11 +136,16 @@ impl<'p, F: Real> Solver2d<'p, F> {
         mut observer: impl FnMut(&Progress<'_>),
     ) -> Result<Option<Solution<F>>, SolveError> {
         options.check()?;
-        let solve = compiled().arrays_by_levels;
-        let outcome = solve(
+        let points = self.problem.nx * self.problem.ny;
+        let all = [arrays.source, arrays.initial, Some(arrays.field)];
+        for array in all.iter().flatten() {
+            assert_eq!(array.len(), points, "an array has a value for each point");
+        }
+        let outcome = (compiled().arrays_by_levels)(
             &mut self.plane,
             &self.problem,
             arrays,
+            &mut self.on_gpu,
             options,
             &mut observer,
         )?;

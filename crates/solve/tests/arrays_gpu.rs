@@ -289,11 +289,8 @@ fn singular_problems_lose_their_means() {
     for problem in &problems {
         assert_same(gpu, "singular", problem, &usual()[..3], &options);
     }
-    let source = Buffer::from_slice(
-        &Stream::new(&gpu.device).unwrap(),
-        &vec![1.0; nx * ny],
-    )
-    .unwrap();
+    let source =
+        Buffer::from_slice(&Stream::new(&gpu.device).unwrap(), &vec![1.0; nx * ny]).unwrap();
     let field = Buffer::new(&gpu.device, nx * ny).unwrap();
     let arrays = DeviceArrays {
         source: Some((&source).into()),
@@ -357,7 +354,13 @@ fn what_the_host_has_to_solve_is_left_to_it() {
             (&good, &on_host),
         ] {
             assert!(!solve(source, options));
-            assert!(field.to_vec(&stream).unwrap().iter().all(|&value| value == 7.0));
+            assert!(
+                field
+                    .to_vec(&stream)
+                    .unwrap()
+                    .iter()
+                    .all(|&value| value == 7.0)
+            );
         }
         assert!(solve(&good, &cycles));
         assert!(field.to_vec(&stream).unwrap()[0] == 0.0);
@@ -382,7 +385,9 @@ fn what_the_host_has_to_solve_is_left_to_it() {
         ..problem
     };
     let slow = Problem2d {
-        coefficient: Some(by_cell(|x, y| if (x / 2 + y / 2) % 2 == 0 { 1.0 } else { 1e6 })),
+        coefficient: Some(by_cell(
+            |x, y| if (x / 2 + y / 2) % 2 == 0 { 1.0 } else { 1e6 },
+        )),
         ..Problem2d::<f64>::laplace(n, n)
     };
     let automatic = on_gpu(Method::Automatic(Cycles::default()));

@@ -220,9 +220,9 @@ def solve(
             def run(arrays: dict[str, Any], kept: list[Any]) -> dict[str, Any] | None:
                 return _native.plane_on_device([nx, ny], rest, how, kind == np.float32, arrays, kept)
 
-            found = _on_device(run, (ny, nx), source, initial, how, stated, like, kind)
-            if found is not None:
-                return found
+            solved = _on_device(run, (ny, nx), source, initial, like, kind)
+            if solved is not None:
+                return _result(*solved, how, stated)
         source, initial = _device.host_or_same(source), _device.host_or_same(initial)
     varying = {"coefficient": coefficient, "reaction": reaction}
     if line:
@@ -414,9 +414,9 @@ class Hierarchy:
                 return levels.solve_on_device(arrays, how, kept)
 
             if how["method"] != "mgcg":
-                found = _on_device(run, self.shape, source, initial, how, stated, like, self._kind)
-                if found is not None:
-                    return found
+                solved = _on_device(run, self.shape, source, initial, like, self._kind)
+                if solved is not None:
+                    return _result(*solved, how, stated)
             source, initial = _device.host_or_same(source), _device.host_or_same(initial)
         f = _plane("source", source, self.shape, self._kind)
         first = _plane("initial", initial, self.shape, self._kind)
@@ -715,12 +715,11 @@ def _on_device(
     shape: tuple[int, int],
     source: Any,
     initial: Any,
-    how: dict[str, Any],
-    stated: bool,
     like: _device.View,
     kind: np.dtype[Any],
-) -> Result | None:
-    """Solves by `run` without a copy of what lies on the GPU `like` is on; `None` if the host has to be asked."""
+) -> tuple[dict[str, Any], Any] | None:
+    """Solves by `run` without a copy of what lies on the GPU `like` is on: what is said, and the field. `None` if the host has
+    to be asked."""
     views: dict[str, _device.View | None] = {}
     for name, array in (("source", source), ("initial", initial)):
         if array is None:
@@ -732,7 +731,11 @@ def _on_device(
             return None
         if view.shape != shape:
             raise InputError(f"{name} is of shape {view.shape}, the grid of {shape}")
-        views[name] = _device.prepared(_device.converted(_device.known(view, "solve"), kind, "solve"))
+        try:
+            views[name] = _device.prepared(_device.converted(_device.known(view, "solve"), kind, "solve"))
+        except DtypeError:
+            # NumPy can convert what the library cannot.
+            return None
     field = like.library.empty(shape, kind.name, like)
     arrays = {
         "place": like.place,
@@ -740,7 +743,7 @@ def _on_device(
         **{name: None if view is None else view.address for name, view in views.items()},
     }
     said = run(arrays, [field.array, *(view.array for view in views.values() if view is not None)])
-    return None if said is None else _result(said, _device.finished(field), how, stated)
+    return None if said is None else (said, _device.finished(field))
 
 
 def _result(

@@ -198,7 +198,7 @@ template <class F> struct alignas(8) level_arrays {
     F* field;
     // Values of the sides left, right, top, bottom by the grid's rows or columns; null where they are not given.
     const F* sides[4];
-    // What crosses these sides by the level's rows or columns, scaled; null where nothing does.
+    // What crosses these sides by the level's rows or columns; null where nothing can.
     const double* flows[4];
     // The level's field.
     double* u;

@@ -48,10 +48,10 @@ template <class F> __device__ __forceinline__ void load(const level_arrays<F>& g
             if (has_equation(g, x, y)) largest = max(largest, magnitude(b));
             b = -(b * g.scale);
         }
-        if (x == 0 && g.flows[0]) b += g.flows[0][y];
-        if (x == g.nx - 1 && g.flows[1]) b += g.flows[1][y];
-        if (y == 0 && g.flows[2]) b += g.flows[2][x];
-        if (y == g.ny - 1 && g.flows[3]) b += g.flows[3][x];
+        if (x == 0 && g.flows[0]) b += g.flows[0][y] * g.scale;
+        if (x == g.nx - 1 && g.flows[1]) b += g.flows[1][y] * g.scale;
+        if (y == 0 && g.flows[2]) b += g.flows[2][x] * g.scale;
+        if (y == g.ny - 1 && g.flows[3]) b += g.flows[3][x] * g.scale;
         g.right_side[at] = b;
     }
     for (int lanes = 16; lanes > 0; lanes /= 2) largest = max(largest, __shfl_xor_sync(0xffffffffu, largest, lanes));

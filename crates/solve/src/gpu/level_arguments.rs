@@ -160,7 +160,7 @@ namespace crosswarp {
         16 pub field: u64 = "F*",
         /// Values of the sides left, right, top, bottom by the grid's rows or columns; null where they are not given.
         24 pub sides: [u64; 4] = "const F*"[4],
-        /// What crosses these sides by the level's rows or columns, scaled; null where nothing does.
+        /// What crosses these sides by the level's rows or columns; null where nothing can.
         56 pub flows: [u64; 4] = "const double*"[4],
         /// The level's field.
         88 pub u: u64 = "double*",

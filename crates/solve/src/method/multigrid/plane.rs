@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use crosswarp_shmem::Pe;
 
 use super::alone::Alone;
-use super::arrays::OnGpu;
 use super::least_eigenvalue::least_eigenvalue;
 use super::load::{Layout, Loaded, coefficients, load, mask, sizes};
 use super::steps::Ended;
@@ -86,8 +85,6 @@ pub(crate) struct Plane<'p, L> {
     free: u64,
     /// Time that the levels took, until a solve has counted it.
     pub(super) set_up: Duration,
-    /// For solves of arrays in a GPU's memory, once there was one.
-    pub(super) on_gpu: Option<OnGpu>,
     /// Fields of [`apply`](Self::apply) and [`precondition`](Self::precondition), once they are needed.
     spare: Option<[Field<f64>; 2]>,
     /// That of the last solve, for the next one: making its pages takes longer than filling them.
@@ -271,7 +268,6 @@ impl<'p, L: Levels> Plane<'p, L> {
             operator,
             free,
             set_up: start.elapsed(),
-            on_gpu: None,
             spare: None,
             right_side: None,
         })

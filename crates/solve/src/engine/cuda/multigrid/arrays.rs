@@ -1,13 +1,12 @@
 //! A plane's field and right side made of arrays in the memory of the GPU, and the other way.
 #![allow(unsafe_code)] // Launches of kernels.
 
-use crosswarp_cuda::{Buffer, BufferRef, ByValue, Device, Function, Launch, Stream};
+use crosswarp_cuda::{Buffer, BufferRef, ByValue, Function, Launch, Stream};
 use crosswarp_prim::Superaccumulator;
 
 use super::GpuCycles;
 use super::level::Kind;
 use crate::element::Real;
-use crate::engine::cuda::arena::{Arena, ArenaBuffer};
 use crate::engine::cuda::kernels;
 use crate::exchange::level_rows::LevelRows;
 use crate::gpu::error::GpuError;
@@ -24,94 +23,108 @@ const SHIFT: &str = "plane_shift";
 /// Most blocks, about: so many keep a large GPU busy.
 const MOST_BLOCKS: usize = 2048;
 
-/// A grid, and where its level is in it.
-#[derive(Clone, Copy)]
-pub(crate) struct OfGrid {
+/// A problem's grid, and where its level is in it.
+pub(crate) struct OfProblem<'a, F: Real> {
     /// Columns and rows.
     pub size: [usize; 2],
     /// The level's first ones.
     pub first: [usize; 2],
-}
-
-/// What a solve is given.
-pub(crate) struct Given<'a, F: Real> {
-    pub source: Option<BufferRef<'a, F>>,
-    pub initial: Option<BufferRef<'a, F>>,
     /// Left, right, top and bottom, by the grid's rows or columns, where values are given.
     pub sides: [Option<&'a [F]>; 4],
-    /// What crosses them by the level's, where something does.
+    /// What crosses them by the level's, where something can.
     pub flows: [Option<&'a [f64]>; 4],
     /// Of a cell.
     pub area: f64,
     /// By what the operator is multiplied, if it differs from point to point.
-    pub operator_scale: Option<f64>,
-    /// By what the problem is.
-    pub scale: f64,
+    pub operator_scale: f64,
 }
 
-/// The kernels, with what they are told in all launches.
-pub(crate) struct Arrays {
+/// The kernels for arrays of `F`, with what they are told in all launches.
+pub(crate) struct Arrays<F: Real> {
     load: Function,
     save: Function,
     weigh: Function,
     shift: Function,
+    /// What is the same in all launches, but for where the level has its field.
+    arguments: LevelArrays,
+    /// Whether the sides that are there have zeros, with a positive sign, but for first and last rows.
+    sides_are_zero: bool,
     largest: Buffer<u64>,
-    grid: OfGrid,
+    _sides: Copies<F>,
+    _flows: Copies<f64>,
 }
 
-impl Arrays {
-    pub fn new<F: Real>(device: &Device, grid: OfGrid) -> Result<Arrays, GpuError> {
+impl<F: Real> Arrays<F> {
+    /// For the levels `cycles` of a problem.
+    pub fn new(cycles: &GpuCycles, of: &OfProblem<'_, F>) -> Result<Self, GpuError> {
+        let stream = &cycles.stream;
+        let device = stream.device();
         let names = [LOAD, SAVE].map(kernels::of_type::<F>);
         let [load, save] = names.each_ref().map(|name| &name[..]);
         kernels::compile_together(device, [load, save, WEIGH, SHIFT]);
+        let (sides, flows) = (copied(stream, of.sides)?, copied(stream, of.flows)?);
+        let largest = Buffer::new(device, 1)?;
+        let of_level = cycles.finest.arguments();
+        let between_are_zero = |side: Option<&[F]>| {
+            let between = side.map_or(&[][..], |values| &values[1..values.len() - 1]);
+            between.iter().all(|value| value.to_f64().to_bits() == 0)
+        };
+        let [left, right, ..] = of.sides;
         Ok(Arrays {
             load: kernels::find_plain(device, load)?,
             save: kernels::find_plain(device, save)?,
             weigh: kernels::find_plain(device, WEIGH)?,
             shift: kernels::find_plain(device, SHIFT)?,
-            largest: Buffer::new(device, 1)?,
-            grid,
+            arguments: LevelArrays {
+                sides: sides.each_ref().map(address_of),
+                flows: flows.each_ref().map(address_of),
+                right_side: of_level.right_side,
+                fixed: of_level.fixed,
+                pitch: of_level.pitch,
+                area: of.area,
+                operator_scale: of.operator_scale,
+                largest: largest.address(),
+                nx: of_level.nx,
+                ny: of_level.ny,
+                first: of.first.map(|first| first as i32),
+                grid_nx: of.size[0] as i32,
+                grid_ny: of.size[1] as i32,
+                varies: i32::from(Kind::of(&of_level) == Kind::Varying),
+                ends: of_level.ends,
+                ..bytemuck::Zeroable::zeroed()
+            },
+            sides_are_zero: [left, right].into_iter().all(between_are_zero),
+            largest,
+            _sides: sides,
+            _flows: flows,
         })
     }
 
-    /// Makes the field and the right side of `cycles`, for a first guess and a source of the grid's size. The largest magnitude of
-    /// both, which is not finite if something in them is not. Waits for the end.
-    pub fn load<F: Real>(
+    /// Makes the field and the right side of `cycles`, times `scale`, of a source and a first guess of the grid's size. The largest
+    /// magnitude of both before they are scaled, without what crosses sides; it is not finite if something in them is not. Waits
+    /// for the end.
+    pub fn load(
         &self,
         cycles: &mut GpuCycles,
-        given: &Given<'_, F>,
+        [source, initial]: [Option<BufferRef<'_, F>>; 2],
+        scale: f64,
     ) -> Result<f64, GpuError> {
-        let arena = Arena::new(&cycles.stream);
-        let sides = copied(&arena, given.sides)?;
-        let flows = copied(&arena, given.flows)?;
         let address = |array: Option<BufferRef<'_, F>>| array.map_or(0, |array| array.address());
         let arguments = LevelArrays {
-            source: address(given.source),
-            initial: address(given.initial),
-            sides: sides.each_ref().map(address_of),
-            flows: flows.each_ref().map(address_of),
-            area: given.area,
-            operator_scale: given.operator_scale.unwrap_or(1.0),
-            scale: given.scale,
+            source: address(source),
+            initial: address(initial),
+            scale,
             ..self.of(cycles)
         };
         self.launch(&cycles.stream, &self.load, arguments)?;
-        let rows_between_are_zero = |side: Option<&[F]>| {
-            let between = side.map_or(&[][..], |values| &values[1..values.len() - 1]);
-            between.iter().all(|value| value.to_f64().to_bits() == 0)
-        };
-        let [left, right, ..] = given.sides;
-        cycles.finest.set_zero(
-            given.initial.is_none()
-                && !cycles.finest.shape.y.wraps
-                && [left, right].into_iter().all(rows_between_are_zero),
-        );
+        let wraps = cycles.finest.shape.y.wraps;
+        (cycles.finest).set_zero(initial.is_none() && !wraps && self.sides_are_zero);
         Ok(f64::from_bits(self.read(&cycles.stream)?))
     }
 
     /// Writes the field less `surplus`, times `scale`, to an array of the grid's size. Whether all values have room in the type.
     /// Waits for the end.
-    pub fn save<F: Real>(
+    pub fn save(
         &self,
         cycles: &GpuCycles,
         field: BufferRef<'_, F>,
@@ -180,25 +193,11 @@ impl Arrays {
         self.launch(&cycles.stream, &self.shift, arguments)
     }
 
-    /// What is known of the level.
+    /// With where the level has its field.
     fn of(&self, cycles: &GpuCycles) -> LevelArrays {
-        let of_level = cycles.finest.arguments();
         LevelArrays {
-            u: of_level.before,
-            right_side: of_level.right_side,
-            fixed: of_level.fixed,
-            pitch: of_level.pitch,
-            operator_scale: 1.0,
-            scale: 1.0,
-            largest: self.largest.address(),
-            nx: of_level.nx,
-            ny: of_level.ny,
-            first: self.grid.first.map(|first| first as i32),
-            grid_nx: self.grid.size[0] as i32,
-            grid_ny: self.grid.size[1] as i32,
-            varies: i32::from(Kind::of(&of_level) == Kind::Varying),
-            ends: of_level.ends,
-            ..bytemuck::Zeroable::zeroed()
+            u: cycles.finest.field().address(),
+            ..self.arguments
         }
     }
 
@@ -227,19 +226,21 @@ impl Arrays {
     }
 }
 
-type Copies<T> = [Option<ArenaBuffer<T>>; 4];
+type Copies<T> = [Option<Buffer<T>>; 4];
 
 fn copied<T: bytemuck::Pod>(
-    arena: &Arena,
+    stream: &Stream,
     sides: [Option<&[T]>; 4],
 ) -> Result<Copies<T>, GpuError> {
-    let mut copies = [None, None, None, None];
+    let mut copies = [const { None }; 4];
     for (copy, side) in copies.iter_mut().zip(sides) {
-        *copy = side.map(|values| arena.copied(values)).transpose()?;
+        *copy = side
+            .map(|values| Buffer::from_slice(stream, values))
+            .transpose()?;
     }
     Ok(copies)
 }
 
-fn address_of<T: bytemuck::Pod>(copy: &Option<ArenaBuffer<T>>) -> u64 {
-    copy.as_ref().map_or(0, ArenaBuffer::address)
+fn address_of<T: bytemuck::Pod>(copy: &Option<Buffer<T>>) -> u64 {
+    copy.as_ref().map_or(0, Buffer::address)
 }

@@ -215,13 +215,13 @@ fn plane_of<'py, F: Real + Scalar>(
 /// A box's problem; arrays are of the output's type and shape.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-struct Space<'py> {
+pub struct Space<'py> {
     /// Columns, rows and planes.
-    size: [usize; 3],
+    pub size: [usize; 3],
     /// "fixed" or "periodic", "neumann" with the derivative outwards, or "robin" with a, b and g.
     sides: [[(String, Vec<f64>); 2]; 3],
     /// The first guess, with the values of fixed sides and points.
-    initial: Bound<'py, PyAny>,
+    initial: Option<Bound<'py, PyAny>>,
     fixed: Option<Bound<'py, PyAny>>,
     source: Option<Bound<'py, PyAny>>,
     coefficient: Option<Bound<'py, PyAny>>,
@@ -239,21 +239,68 @@ fn space<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     guarded(move || {
         let field = Array::output(output)?;
-        let arrays = [
-            Some(output),
-            Some(&problem.initial),
-            problem.fixed.as_ref(),
-            problem.source.as_ref(),
-            problem.coefficient.as_ref(),
-            problem.reaction.as_ref(),
-        ];
-        let kept = arrays.into_iter().flatten();
-        let kept = kept.map(|array| array.clone().unbind()).collect();
+        let mut kept = problem.kept();
+        kept.push(output.clone().unbind());
         match field.kind.dtype {
             DType::F32 => space_of::<f32>(py, &problem, how, field, kept),
             _ => space_of::<f64>(py, &problem, how, field, kept),
         }
     })
+}
+
+impl<'py> Space<'py> {
+    /// The arrays, to be kept alive.
+    pub fn kept(&self) -> Kept {
+        let arrays = [
+            &self.initial,
+            &self.fixed,
+            &self.source,
+            &self.coefficient,
+            &self.reaction,
+        ];
+        let arrays = arrays.into_iter().flatten();
+        arrays.map(|array| array.clone().unbind()).collect()
+    }
+
+    /// The problem.
+    pub fn problem<F: Real + Scalar>(&self) -> Result<Problem3d<F>, Failure> {
+        let [nx, ny, _] = self.size;
+        fn rows<T: Scalar>(array: Array, nx: usize, ny: usize) -> PlaneSource<T> {
+            Arc::new(move |z, y, row: &mut [T]| {
+                row.copy_from_slice(&array.slice::<T>()[(z * ny + y) * nx..][..nx]);
+            })
+        }
+        let given = |array: &Option<Bound<'py, PyAny>>| -> Result<_, Failure> {
+            let array = array.as_ref().map(Array::prepared).transpose()?;
+            Ok(array.map(|array| rows::<F>(array, nx, ny)))
+        };
+        let fixed = self.fixed.as_ref().map(Array::prepared).transpose()?;
+        Ok(Problem3d {
+            sides: self.sides.each_ref().map(|sides| {
+                sides.each_ref().map(|(kind, numbers)| {
+                    let numbers: Vec<F> =
+                        numbers.iter().map(|&number| F::from_f64(number)).collect();
+                    match (kind.as_str(), &numbers[..]) {
+                        ("periodic", _) => Face::Periodic,
+                        ("neumann", &[slope]) => Face::Neumann(slope),
+                        ("robin", &[value, derivative, right]) => Face::Robin {
+                            value,
+                            derivative,
+                            right,
+                        },
+                        _ => Face::Fixed,
+                    }
+                })
+            }),
+            initial: given(&self.initial)?,
+            fixed: fixed.map(|array| rows(array, nx, ny)),
+            source: given(&self.source)?,
+            coefficient: given(&self.coefficient)?,
+            reaction: given(&self.reaction)?,
+            spacing: self.spacing,
+            ..Problem3d::laplace(self.size)
+        })
+    }
 }
 
 fn space_of<'py, F: Real + Scalar>(
@@ -263,41 +310,7 @@ fn space_of<'py, F: Real + Scalar>(
     output: Array,
     kept: Kept,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let [nx, ny, _] = space.size;
-    fn rows<T: Scalar>(array: Array, nx: usize, ny: usize) -> PlaneSource<T> {
-        Arc::new(move |z, y, row: &mut [T]| {
-            row.copy_from_slice(&array.slice::<T>()[(z * ny + y) * nx..][..nx]);
-        })
-    }
-    let given = |array: &Option<Bound<'py, PyAny>>| -> Result<_, Failure> {
-        let array = array.as_ref().map(Array::prepared).transpose()?;
-        Ok(array.map(|array| rows::<F>(array, nx, ny)))
-    };
-    let fixed = space.fixed.as_ref().map(Array::prepared).transpose()?;
-    let problem = Problem3d {
-        sides: space.sides.each_ref().map(|sides| {
-            sides.each_ref().map(|(kind, numbers)| {
-                let numbers: Vec<F> = numbers.iter().map(|&number| F::from_f64(number)).collect();
-                match (kind.as_str(), &numbers[..]) {
-                    ("periodic", _) => Face::Periodic,
-                    ("neumann", &[slope]) => Face::Neumann(slope),
-                    ("robin", &[value, derivative, right]) => Face::Robin {
-                        value,
-                        derivative,
-                        right,
-                    },
-                    _ => Face::Fixed,
-                }
-            })
-        }),
-        initial: Some(rows(Array::prepared(&space.initial)?, nx, ny)),
-        fixed: fixed.map(|array| rows(array, nx, ny)),
-        source: given(&space.source)?,
-        coefficient: given(&space.coefficient)?,
-        reaction: given(&space.reaction)?,
-        spacing: space.spacing,
-        ..Problem3d::laplace(space.size)
-    };
+    let problem = space.problem::<F>()?;
     solved(py, how, kept, move |how, watch| {
         fits::<F>(how, output)?;
         in_world(how, output, |pe| {

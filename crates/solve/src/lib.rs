@@ -49,7 +49,7 @@ pub use pes::error::PeError;
 pub use problem::space::{PlaneSource, Problem3d, Side};
 pub use problem::{Boundary, Norm, Problem1d, Problem2d, ProblemError, Robin, RowSource};
 pub use solution::Solution;
-pub use solve::{solve_1d, solve_2d, solve_3d};
+pub use solve::{solve_1d, solve_2d, solve_3d, solve_3d_on_device};
 pub use solver::{Gradients, Solver2d};
 
 /// For the other crates of the project.

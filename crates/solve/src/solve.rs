@@ -45,6 +45,7 @@ pub(crate) struct Compiled<F: Real> {
     pub by_levels: ByLevels<F>,
     /// and with arrays on a GPU: [`Plane::solve_arrays`].
     pub arrays_by_levels: ArraysByLevels<F>,
+    arrays_of_space: ArraysOfSpace<F>,
 }
 
 type Solve<F, P> = fn(&Pe, &P, &Options<'_>, Observer<'_>) -> Result<Solution<F>, SolveError>;
@@ -66,6 +67,14 @@ type ArraysByLevels<F> = fn(
     Observer<'_>,
 ) -> Result<Option<Outcome<F>>, SolveError>;
 
+type ArraysOfSpace<F> = fn(
+    &Pe,
+    &Problem3d<F>,
+    &DeviceArrays<'_, F>,
+    &Options<'_>,
+    Observer<'_>,
+) -> Result<Option<Outcome<F>>, SolveError>;
+
 impl<F: Real> Compiled<F> {
     const fn new() -> Compiled<F> {
         Compiled {
@@ -76,6 +85,9 @@ impl<F: Real> Compiled<F> {
             by_levels: |plane, problem, options, observer| plane.solve(problem, options, observer),
             arrays_by_levels: |plane, problem, arrays, kept, options, observer| {
                 plane.solve_arrays(problem, arrays, kept, options, observer)
+            },
+            arrays_of_space: |pe, problem, arrays, options, mut observer| {
+                multigrid::space_arrays::run(pe, problem, arrays, options, &mut observer)
             },
         }
     }
@@ -174,6 +186,28 @@ pub fn solve_3d<F: Real>(
     mut observer: impl FnMut(&Progress<'_>),
 ) -> Result<Solution<F>, SolveError> {
     (compiled().space)(pe, problem, options, &mut observer)
+}
+
+/// Solves as [`solve_3d`], from arrays in the memory of the GPU of `options` and into one: none of them comes to the host. Field, norms
+/// and number of cycles have the same bits. The call waits for the end of its work, not for that of other streams before it.
+///
+/// `None`, and the field is not written, where [`solve_3d`] has to be asked, with the arrays on the host: for fixed points inside,
+/// coefficients, factors c and mixed sides, and for what
+/// [`Solver2d::solve_on_device`](crate::Solver2d::solve_on_device) leaves to the host.
+///
+/// Errors: as of [`solve_3d`]. Panics if an array has not as many elements as the box has points.
+pub fn solve_3d_on_device<F: Real>(
+    pe: &Pe,
+    problem: &Problem3d<F>,
+    arrays: &DeviceArrays<'_, F>,
+    options: &Options<'_>,
+    mut observer: impl FnMut(&Progress<'_>),
+) -> Result<Option<Solution<F>>, SolveError> {
+    problem.check()?;
+    options.check()?;
+    arrays.assert_points(problem.size.iter().product());
+    let outcome = (compiled().arrays_of_space)(pe, problem, arrays, options, &mut observer)?;
+    Ok(outcome.map(Solution::of_cycles))
 }
 
 fn line<F: Real>(

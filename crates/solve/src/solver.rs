@@ -136,11 +136,7 @@ impl<'p, F: Real> Solver2d<'p, F> {
         mut observer: impl FnMut(&Progress<'_>),
     ) -> Result<Option<Solution<F>>, SolveError> {
         options.check()?;
-        let points = self.problem.nx * self.problem.ny;
-        let all = [arrays.source, arrays.initial, Some(arrays.field)];
-        for array in all.iter().flatten() {
-            assert_eq!(array.len(), points, "an array has a value for each point");
-        }
+        arrays.assert_points(self.problem.nx * self.problem.ny);
         let outcome = (compiled().arrays_by_levels)(
             &mut self.plane,
             &self.problem,

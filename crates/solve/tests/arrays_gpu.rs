@@ -9,8 +9,9 @@ use std::sync::Arc;
 use crosswarp_cuda::{Buffer, BufferRef, Device, Nvrtc, Stream, skip};
 use crosswarp_shmem::spmd;
 use crosswarp_solve::{
-    Boundary, Cycles, DeviceArrays, First, Gpu, Method, Options, Problem2d, Real, Robin, RowSource,
-    Solution, SolveError, Solver2d, Strategy,
+    Boundary, Cycles, DeviceArrays, First, Gpu, Method, Options, PlaneSource, Problem2d, Problem3d,
+    Real, Robin, RowSource, Side, Solution, SolveError, Solver2d, Strategy, solve_3d,
+    solve_3d_on_device,
 };
 use cycles::{alone, by_cell, mask, noise, options};
 
@@ -311,6 +312,166 @@ fn singular_problems_lose_their_means() {
     });
     let error = error.unwrap().swap_remove(0);
     assert!(matches!(error, Some(SolveError::Problem(_))), "{error:?}");
+}
+
+/// By a plane's and a row's number.
+fn by_point<F: Real>(of: impl Fn([usize; 3]) -> f64 + Send + Sync + 'static) -> PlaneSource<F> {
+    Arc::new(move |z, y, row: &mut [F]| {
+        for (x, value) in row.iter_mut().enumerate() {
+            *value = F::from_f64(of([x, y, z]));
+        }
+    })
+}
+
+/// A source and a first guess.
+type GivenInBox<F> = [Option<PlaneSource<F>>; 2];
+
+fn assert_same_box<F: Real>(
+    gpu: Gpu,
+    name: &str,
+    problem: &Problem3d<F>,
+    [source, initial]: GivenInBox<F>,
+    options: &Options<'_>,
+) {
+    let [nx, ny, nz] = problem.size;
+    let of_host = Problem3d {
+        source: source.clone(),
+        initial: initial.clone(),
+        ..problem.clone()
+    };
+    let _alone = alone();
+    let expected = spmd(1, |pe| {
+        let solution = solve_3d(pe, &of_host, options, |_| {}).unwrap();
+        said(&solution, &solution.gather_all(pe).unwrap())
+    });
+    let expected = expected.unwrap().swap_remove(0);
+    let on_gpu = Options {
+        gpu: Some(gpu),
+        ..options.clone()
+    };
+    let stream = Stream::new(&gpu.device).unwrap();
+    let copy = |planes: Option<PlaneSource<F>>| {
+        let planes = planes?;
+        let mut all = vec![F::ZERO; nx * ny * nz];
+        for (row, values) in all.chunks_exact_mut(nx).enumerate() {
+            planes(row / ny, row % ny, values);
+        }
+        Some(Buffer::from_slice(&stream, &all).unwrap())
+    };
+    let (source, initial) = (copy(source), copy(initial));
+    let field = Buffer::new(&gpu.device, nx * ny * nz).unwrap();
+    let arrays = DeviceArrays {
+        source: source.as_ref().map(BufferRef::from),
+        initial: initial.as_ref().map(BufferRef::from),
+        field: (&field).into(),
+    };
+    let found = spmd(1, |pe| {
+        let solution = solve_3d_on_device(pe, problem, &arrays, &on_gpu, |_| {}).unwrap();
+        let solution = solution.unwrap_or_else(|| panic!("{name}: left to the host"));
+        said(&solution, &field.to_vec(&stream).unwrap())
+    });
+    let found = found.unwrap().swap_remove(0);
+    assert_eq!(found.history, expected.history, "{name}");
+    assert_eq!(found.ends, expected.ends, "{name}");
+    let other = (found.field.iter().zip(&expected.field)).position(|(a, b)| a != b);
+    assert_eq!(other, None, "{name}: another value at that point");
+}
+
+fn boxes_of_type<F: Real>(gpu: Gpu) {
+    let slope = |value: f64| Side::Neumann(F::from_f64(value));
+    let wraps = [Side::Periodic; 2];
+    let size = [50, 33, 41];
+    let sides = [
+        [[Side::Fixed; 2]; 3],
+        [
+            [slope(0.5), Side::Fixed],
+            [Side::Fixed; 2],
+            [slope(-1.0), slope(0.25)],
+        ],
+        [wraps, [Side::Fixed; 2], [Side::Fixed, slope(2.0)]],
+        [wraps, wraps, wraps],
+        [[slope(1.0), slope(0.0)], [slope(-1.0), slope(3.0)], wraps],
+    ];
+    let source = |size: f64| -> Option<PlaneSource<F>> {
+        Some(by_point(move |[x, y, z]| {
+            size * (value(x, y + 100 * z, 1) - 0.5)
+        }))
+    };
+    let initial = |size: f64| -> Option<PlaneSource<F>> {
+        Some(by_point(move |[x, y, z]| size * value(x, y + 100 * z, 2)))
+    };
+    for (at, sides) in sides.into_iter().enumerate() {
+        let problem = Problem3d {
+            sides,
+            spacing: [0.02, 0.03, 0.025],
+            ..Problem3d::<F>::laplace(size)
+        };
+        for first in [First::Full, First::V] {
+            let options = Options {
+                method: Method::Multigrid(Cycles {
+                    first,
+                    ..Cycles::default()
+                }),
+                project_source: true,
+                ..options(1e-6)
+            };
+            for (number, given) in [
+                [source(1e3), None],
+                [source(1e3), initial(1.0)],
+                [source(1e-15), None],
+                [None, initial(1e15)],
+            ]
+            .into_iter()
+            .enumerate()
+            {
+                let name = format!("box {at}, {first:?}, {}, {number}", F::NAME);
+                assert_same_box(gpu, &name, &problem, given, &options);
+            }
+        }
+    }
+}
+
+#[test]
+fn arrays_of_boxes_give_the_bits_of_planes() {
+    let Some(gpu) = gpu("arrays_of_boxes_give_the_bits_of_planes") else {
+        return;
+    };
+    boxes_of_type::<f64>(gpu);
+    boxes_of_type::<f32>(gpu);
+    let fixed: PlaneSource<u8> =
+        Arc::new(|z, y, row: &mut [u8]| row[5] = (z == 3 && y == 4).into());
+    let masked = Problem3d {
+        fixed: Some(fixed),
+        ..Problem3d::<f64>::laplace([9, 9, 9])
+    };
+    let plain = Problem3d::<f64>::laplace([9, 9, 9]);
+    let stream = Stream::new(&gpu.device).unwrap();
+    let field = Buffer::from_slice(&stream, &vec![7.0; 9 * 9 * 9]).unwrap();
+    let wrong = Buffer::from_slice(&stream, &vec![f64::INFINITY; 9 * 9 * 9]).unwrap();
+    let options = Options {
+        gpu: Some(gpu),
+        ..options(1e-6)
+    };
+    let _alone = alone();
+    for (problem, source) in [(&masked, None), (&plain, Some((&wrong).into()))] {
+        let arrays = DeviceArrays {
+            source,
+            initial: None,
+            field: (&field).into(),
+        };
+        let left = spmd(1, |pe| {
+            let solution = solve_3d_on_device(pe, problem, &arrays, &options, |_| {}).unwrap();
+            solution.is_none()
+        });
+        assert!(left.unwrap()[0]);
+        assert!(
+            field
+                .to_vec(&stream)
+                .unwrap()
+                .iter()
+                .all(|&value| value == 7.0)
+        );
+    }
 }
 
 /// What the host has to say or to solve is left to it, and nothing is written; solves afterwards are as ever.

@@ -213,14 +213,11 @@ def solve(
     )  # fmt: skip
     stated = relative_tolerance is not None
     if like is not None:
-        if len(sizes) == 2 and how["method"] in ("auto", "mg"):
-            ny, nx = (int(size) for size in sizes)
-            rest = _problem((ny, nx), given, None, fixed, None, coefficient, reaction, spacing, kind)
-
-            def run(arrays: dict[str, Any], kept: list[Any]) -> dict[str, Any] | None:
-                return _native.plane_on_device([nx, ny], rest, how, kind == np.float32, arrays, kept)
-
-            solved = _on_device(run, (ny, nx), source, initial, like, kind)
+        if how["method"] in ("auto", "mg"):
+            rest = (fixed, None, coefficient, reaction, spacing, kind)
+            run = _plane_on_device if len(sizes) == 2 else _box_on_device
+            solve_there = None if line else run(tuple(int(size) for size in sizes), given, initial, rest, how)
+            solved = None if solve_there is None else _on_device(solve_there, sizes, source, initial, like, kind)
             if solved is not None:
                 return _result(*solved, how, stated)
         source, initial = _device.host_or_same(source), _device.host_or_same(initial)
@@ -494,29 +491,20 @@ def _problem(
     }
 
 
-def _box(
-    shape: tuple[int, int, int],
-    given: dict[str, Side | None],
-    initial: npt.ArrayLike | None,
-    fixed: npt.ArrayLike | None,
-    source: npt.ArrayLike | None,
-    coefficient: npt.ArrayLike | None,
-    reaction: npt.ArrayLike | None,
-    spacing: Any,
-    kind: np.dtype[Any],
-) -> dict[str, Any]:
-    distances = np.broadcast_to(np.asarray(spacing, np.float64), 3) if np.size(spacing) in (1, 3) else None
-    if distances is None:
-        raise InputError(f"spacing is {spacing}: of a box it is one number or three")
-    first = _plane("initial", initial, shape, kind)
-    first = np.zeros(shape, kind) if first is None else first.copy()
+Faces = list[tuple[int, int, Array]]
+"""Axis, end (0 or -1) and values of the fixed sides of a box, those that hold where sides meet behind the others."""
+
+
+def _box_sides(
+    shape: tuple[int, ...], given: dict[str, Side | None], kind: np.dtype[Any]
+) -> tuple[list[list[tuple[str, list[float]]]], Faces]:
     sides: list[list[tuple[str, list[float]]]] = []
+    faces: Faces = []
     # In this order: where sides meet, left and right go before top and bottom, those before front and back.
     for names, axis in ((("front", "back"), 0), (("top", "bottom"), 1), (("left", "right"), 2)):
         pair: list[tuple[str, list[float]]] = []
         for name, end in zip(names, (0, -1)):
             value: Any = 0.0 if given[name] is None else given[name]
-            face = first[(slice(None),) * axis + (end,)]
             if isinstance(value, str) and value == "periodic":
                 pair.append(("periodic", []))
                 continue
@@ -533,11 +521,38 @@ def _box(
                 possible = "values, 'periodic', 'neumann', ('neumann', g) and ('robin', a, b, g) are possible"
                 raise InputError(f"the {name} side is {value!r}: {possible}")
             values = as_array(_device.host_or_same(value), "solve")
-            if values.shape not in ((), face.shape):
-                raise InputError(f"the {name} side has values of shape {values.shape}, not {face.shape}")
-            face[...] = values.astype(kind, copy=False)
+            face = shape[:axis] + shape[axis + 1 :]
+            if values.shape not in ((), face):
+                raise InputError(f"the {name} side has values of shape {values.shape}, not {face}")
+            faces.append((axis, end, values.astype(kind, copy=False)))
             pair.append(("fixed", []))
         sides.insert(0, pair)
+    return sides, faces
+
+
+def _distances(spacing: Any) -> list[float]:
+    if np.size(spacing) not in (1, 3):
+        raise InputError(f"spacing is {spacing}: of a box it is one number or three")
+    return [float(distance) for distance in np.broadcast_to(np.asarray(spacing, np.float64), 3)]
+
+
+def _box(
+    shape: tuple[int, int, int],
+    given: dict[str, Side | None],
+    initial: npt.ArrayLike | None,
+    fixed: npt.ArrayLike | None,
+    source: npt.ArrayLike | None,
+    coefficient: npt.ArrayLike | None,
+    reaction: npt.ArrayLike | None,
+    spacing: Any,
+    kind: np.dtype[Any],
+) -> dict[str, Any]:
+    distances = _distances(spacing)
+    first = _plane("initial", initial, shape, kind)
+    first = np.zeros(shape, kind) if first is None else first.copy()
+    sides, faces = _box_sides(shape, given, kind)
+    for axis, end, values in faces:
+        first[(slice(None),) * axis + (end,)] = values
     nz, ny, nx = shape
     return {
         "size": [nx, ny, nz],
@@ -547,7 +562,7 @@ def _box(
         "source": _plane("source", source, shape, kind),
         "coefficient": _plane("coefficient", coefficient, shape, kind),
         "reaction": _plane("reaction", reaction, shape, kind),
-        "spacing": [float(distance) for distance in distances],
+        "spacing": distances,
     }
 
 
@@ -710,9 +725,36 @@ def _lying_on_gpu(function: str, arrays: tuple[Any, ...]) -> _device.View | None
     return None if found is None else found[0]
 
 
+SolveThere = Callable[[dict[str, Any], list[Any]], "dict[str, Any] | None"]
+"""Solves with arrays on a GPU, given their addresses and what keeps them; `None` if the host has to."""
+
+
+def _plane_on_device(
+    shape: tuple[int, ...], given: dict[str, Side | None], initial: Any, rest: tuple[Any, ...], how: dict[str, Any]
+) -> SolveThere:
+    ny, nx = shape
+    problem = _problem((ny, nx), given, None, *rest)
+    single = rest[-1] == np.float32
+    return lambda arrays, kept: _native.plane_on_device([nx, ny], problem, how, single, arrays, kept)
+
+
+def _box_on_device(
+    shape: tuple[int, ...], given: dict[str, Side | None], initial: Any, rest: tuple[Any, ...], how: dict[str, Any]
+) -> SolveThere | None:
+    *varying, spacing, kind = rest
+    sides, faces = _box_sides(shape, given, kind)
+    # Values of sides are those of the first guess: zeros, or what the host has to write there.
+    written = any(values.any() or np.signbit(values).any() for *_, values in faces)
+    if written or (faces and initial is not None) or any(value is not None for value in varying):
+        return None
+    empty = dict.fromkeys(("initial", "fixed", "source", "coefficient", "reaction"))
+    problem = {"size": list(reversed(shape)), "sides": sides, "spacing": _distances(spacing), **empty}
+    return lambda arrays, kept: _native.space_on_device(problem, how, kind == np.float32, arrays, kept)
+
+
 def _on_device(
-    run: Callable[[dict[str, Any], list[Any]], dict[str, Any] | None],
-    shape: tuple[int, int],
+    run: SolveThere,
+    shape: tuple[int, ...],
     source: Any,
     initial: Any,
     like: _device.View,

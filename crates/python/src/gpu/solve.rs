@@ -1,11 +1,14 @@
-//! Solves of planes whose arrays lie on a GPU.
+//! Solves whose arrays lie on a GPU.
 
 use std::sync::atomic::AtomicBool;
 
 use crosswarp::cuda::Pod;
 use crosswarp::prim::Scalar;
-use crosswarp::solve::{DeviceArrays, Problem2d, Progress, Real, Solver2d};
-use crosswarp::spmd;
+use crosswarp::solve::{
+    DeviceArrays, Problem2d, Problem3d, Progress, Real, Solution, SolveError, Solver2d,
+    solve_3d_on_device,
+};
+use crosswarp::{Pe, spmd};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -13,9 +16,9 @@ use crate::error::Failure;
 use crate::gpu::elements;
 use crate::gpu::queue::Place;
 use crate::run::guarded;
-use crate::solve::{How, Kept, Plane, Report, options, solved_if_possible};
+use crate::solve::{How, Kept, Plane, Report, Space, options, solved_if_possible};
 
-/// Where arrays of a plane are.
+/// Where arrays of all points are.
 #[derive(Clone, Copy, FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct OnDevice {
@@ -26,14 +29,11 @@ pub struct OnDevice {
 }
 
 impl OnDevice {
-    /// Waits for what has been given to their stream, and solves. Nothing if the host has to.
-    pub fn solve<F: Real + Pod>(
+    /// Waits for what has been given to their stream, and solves by `solve`. Nothing if the host has to.
+    fn solve_by<F: Real + Pod>(
         &self,
-        solver: &mut Solver2d<'_, F>,
         points: usize,
-        how: &How,
-        stop: &AtomicBool,
-        see: impl FnMut(&Progress<'_>),
+        solve: impl FnOnce(&DeviceArrays<'_, F>) -> Result<Option<Solution<F>>, SolveError>,
     ) -> Result<Option<Report>, Failure> {
         self.place
             .with(self.place.gpu()?, |stream| Ok(stream.synchronize()?))?;
@@ -44,14 +44,28 @@ impl OnDevice {
             initial: self.initial.map(array).transpose()?,
             field: array(self.field)?,
         };
-        match solver.solve_on_device(&arrays, &options(how, stop), see)? {
+        match solve(&arrays)? {
             Some(solution) if solution.interrupted => Err(Failure::Stopped),
             solution => Ok(solution.map(Report::of)),
         }
     }
+
+    /// Solves the problem of `solver`, of so many points.
+    pub fn solve<F: Real + Pod>(
+        &self,
+        solver: &mut Solver2d<'_, F>,
+        points: usize,
+        how: &How,
+        stop: &AtomicBool,
+        see: impl FnMut(&Progress<'_>),
+    ) -> Result<Option<Report>, Failure> {
+        self.solve_by(points, |arrays| {
+            solver.solve_on_device(arrays, &options(how, stop), see)
+        })
+    }
 }
 
-/// Solves on a plane of `nx` × `ny` points in float32 or else float64; nothing if the host has to.
+/// Solves on a plane of `size` columns and rows in float32 or else float64; nothing if the host has to.
 #[pyfunction]
 fn plane_on_device<'py>(
     py: Python<'py>,
@@ -67,13 +81,13 @@ fn plane_on_device<'py>(
         let mut kept = kept;
         kept.extend(problem.kept());
         match single {
-            true => of(py, problem.problem::<f32>(nx, ny)?, how, arrays, kept),
-            false => of(py, problem.problem::<f64>(nx, ny)?, how, arrays, kept),
+            true => plane_of(py, problem.problem::<f32>(nx, ny)?, how, arrays, kept),
+            false => plane_of(py, problem.problem::<f64>(nx, ny)?, how, arrays, kept),
         }
     })
 }
 
-fn of<F: Real + Scalar>(
+fn plane_of<F: Real + Scalar>(
     py: Python<'_>,
     problem: Problem2d<F>,
     how: How,
@@ -81,19 +95,64 @@ fn of<F: Real + Scalar>(
     kept: Kept,
 ) -> PyResult<Option<Bound<'_, PyDict>>> {
     solved_if_possible(py, how, kept, move |how, watch| {
-        let reports = spmd(1, |pe| {
+        alone(|pe| {
             let mut solver = Solver2d::new(pe, &problem, &how.cycles())?;
             let points = problem.nx * problem.ny;
             let see = |seen: &Progress<'_>| watch.see_first(seen);
             let report = arrays.solve(&mut solver, points, how, watch.stop, see)?;
             solver.free()?;
             Ok(report)
-        });
-        let reports = reports.map_err(|error| Failure::World(error.to_string()))?;
-        reports.into_iter().next().unwrap_or(Ok(None))
+        })
     })
 }
 
+/// As [`plane_on_device`], in a box.
+#[pyfunction]
+fn space_on_device<'py>(
+    py: Python<'py>,
+    problem: Space<'py>,
+    how: How,
+    single: bool,
+    arrays: OnDevice,
+    kept: Kept,
+) -> PyResult<Option<Bound<'py, PyDict>>> {
+    guarded(move || {
+        let mut kept = kept;
+        kept.extend(problem.kept());
+        match single {
+            true => space_of(py, problem.problem::<f32>()?, how, arrays, kept),
+            false => space_of(py, problem.problem::<f64>()?, how, arrays, kept),
+        }
+    })
+}
+
+fn space_of<F: Real + Scalar>(
+    py: Python<'_>,
+    problem: Problem3d<F>,
+    how: How,
+    arrays: OnDevice,
+    kept: Kept,
+) -> PyResult<Option<Bound<'_, PyDict>>> {
+    solved_if_possible(py, how, kept, move |how, watch| {
+        let points = problem.size.iter().product();
+        alone(|pe| {
+            arrays.solve_by(points, |arrays| {
+                let see = |seen: &Progress<'_>| watch.see_first(seen);
+                solve_3d_on_device(pe, &problem, arrays, &options(how, watch.stop), see)
+            })
+        })
+    })
+}
+
+/// Does `work` in a world of one PE.
+fn alone(
+    work: impl Fn(&Pe) -> Result<Option<Report>, Failure> + Sync,
+) -> Result<Option<Report>, Failure> {
+    let reports = spmd(1, work).map_err(|error| Failure::World(error.to_string()))?;
+    reports.into_iter().next().unwrap_or(Ok(None))
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(plane_on_device, module)?)
+    module.add_function(wrap_pyfunction!(plane_on_device, module)?)?;
+    module.add_function(wrap_pyfunction!(space_on_device, module)?)
 }

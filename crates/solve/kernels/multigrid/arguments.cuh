@@ -215,8 +215,9 @@ template <class F> struct alignas(8) level_arrays {
     double scale;
     // What is taken away.
     double surplus;
-    // Gets the largest magnitude, by its bits; where the field is written, ones if a value has no room.
-    u64* largest;
+    // Gets the largest magnitude, by its bits, and whether a value between the first and the last row is not +0; where the
+    // field is written, ones if a value has no room.
+    u64* words;
     // Of the level,
     i32 nx;
     i32 ny;
@@ -245,7 +246,7 @@ static_assert(CROSSWARP_OFFSET(level_arrays<float>, area) == 120, "level_arrays:
 static_assert(CROSSWARP_OFFSET(level_arrays<float>, operator_scale) == 128, "level_arrays::operator_scale");
 static_assert(CROSSWARP_OFFSET(level_arrays<float>, scale) == 136, "level_arrays::scale");
 static_assert(CROSSWARP_OFFSET(level_arrays<float>, surplus) == 144, "level_arrays::surplus");
-static_assert(CROSSWARP_OFFSET(level_arrays<float>, largest) == 152, "level_arrays::largest");
+static_assert(CROSSWARP_OFFSET(level_arrays<float>, words) == 152, "level_arrays::words");
 static_assert(CROSSWARP_OFFSET(level_arrays<float>, nx) == 160, "level_arrays::nx");
 static_assert(CROSSWARP_OFFSET(level_arrays<float>, ny) == 164, "level_arrays::ny");
 static_assert(CROSSWARP_OFFSET(level_arrays<float>, first) == 168, "level_arrays::first");

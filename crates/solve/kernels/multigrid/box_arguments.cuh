@@ -150,4 +150,42 @@ static_assert(CROSSWARP_OFFSET(box_pass, calm_inverse) == 368, "box_pass::calm_i
 static_assert(CROSSWARP_OFFSET(box_pass, points) == 376, "box_pass::points");
 static_assert(CROSSWARP_OFFSET(box_pass, colour) == 384, "box_pass::colour");
 
+// Arrays of the caller's, of all points of a box, and the finest level. `F`: the type of their elements.
+template <class F> struct alignas(8) box_arrays {
+    // Null: there is none.
+    const F* source;
+    // Null: zero.
+    const F* initial;
+    F* field;
+    // The level's field.
+    double* u;
+    // Null: zero.
+    double* right_side;
+    // Gets the largest magnitude, by its bits, and whether a value of the field is not +0; where the field is written, ones if
+    // a value has no room.
+    u64* words;
+    // Derivatives outwards at the first and the last x, y and z,
+    double slopes[6];
+    // not 0 where there are such.
+    i32 crossed[6];
+    // What the problem is multiplied by, or when it is written what the field is.
+    double scale;
+    // What is taken away.
+    double surplus;
+    // What is summed.
+    i64 weighed;
+};
+static_assert(sizeof(box_arrays<float>) == 144, "size of box_arrays");
+static_assert(CROSSWARP_OFFSET(box_arrays<float>, source) == 0, "box_arrays::source");
+static_assert(CROSSWARP_OFFSET(box_arrays<float>, initial) == 8, "box_arrays::initial");
+static_assert(CROSSWARP_OFFSET(box_arrays<float>, field) == 16, "box_arrays::field");
+static_assert(CROSSWARP_OFFSET(box_arrays<float>, u) == 24, "box_arrays::u");
+static_assert(CROSSWARP_OFFSET(box_arrays<float>, right_side) == 32, "box_arrays::right_side");
+static_assert(CROSSWARP_OFFSET(box_arrays<float>, words) == 40, "box_arrays::words");
+static_assert(CROSSWARP_OFFSET(box_arrays<float>, slopes) == 48, "box_arrays::slopes");
+static_assert(CROSSWARP_OFFSET(box_arrays<float>, crossed) == 96, "box_arrays::crossed");
+static_assert(CROSSWARP_OFFSET(box_arrays<float>, scale) == 120, "box_arrays::scale");
+static_assert(CROSSWARP_OFFSET(box_arrays<float>, surplus) == 128, "box_arrays::surplus");
+static_assert(CROSSWARP_OFFSET(box_arrays<float>, weighed) == 136, "box_arrays::weighed");
+
 }  // namespace crosswarp

@@ -2,6 +2,7 @@
 // with the same operations (`method/multigrid/load.rs`).
 #include "leaf.cuh"
 #include "multigrid/arguments.cuh"
+#include "multigrid/magnitude.cuh"
 
 namespace crosswarp {
 
@@ -21,14 +22,11 @@ template <class F> __device__ __forceinline__ bool has_equation(const level_arra
     return !side && !(g.fixed && g.fixed[y * g.pitch + x]);
 }
 
-// The bits of a magnitude, which are in the order of magnitudes; what is not finite has larger ones than all that is.
-__device__ __forceinline__ u64 magnitude(double value) { return __double_as_longlong(value) & 0x7fffffffffffffffull; }
-
 // The field and the right side of the caller's arrays, or of nothing, and the largest magnitude of what counts: all values, and
 // right sides of points that have an equation. Threads have columns, blocks rows by turns.
 template <class F> __device__ __forceinline__ void load(const level_arrays<F>& g) {
     const int x = int(blockIdx.x) * level_threads + int(threadIdx.x);
-    u64 largest = 0;
+    u64 largest = 0, bits = 0;
     for (int y = blockIdx.y; y < g.ny && x < g.nx; y += gridDim.y) {
         const i64 at = y * g.pitch + x;
         const int grid_x = x + g.first[0], grid_y = y + g.first[1];
@@ -39,7 +37,9 @@ template <class F> __device__ __forceinline__ void load(const level_arrays<F>& g
         if (x == 0 && g.sides[0]) value = g.sides[0][grid_y];
         if (x == g.nx - 1 && g.sides[1]) value = g.sides[1][grid_y];
         largest = max(largest, magnitude(double(value)));
-        g.u[at] = double(value) * g.scale;
+        const double u = double(value) * g.scale;
+        if (y > 0 && y < g.ny - 1) bits |= __double_as_longlong(u);
+        g.u[at] = u;
         if (!g.right_side) continue;
         double b = 0.;
         if (g.source) {
@@ -54,8 +54,7 @@ template <class F> __device__ __forceinline__ void load(const level_arrays<F>& g
         if (y == g.ny - 1 && g.flows[3]) b += g.flows[3][x] * g.scale;
         g.right_side[at] = b;
     }
-    for (int lanes = 16; lanes > 0; lanes /= 2) largest = max(largest, __shfl_xor_sync(0xffffffffu, largest, lanes));
-    if (threadIdx.x % 32 == 0 && largest > *(volatile u64*)g.largest) atomicMax(g.largest, largest);
+    note_largest(largest, bits, g.words);
 }
 
 // The caller's array of the field, without `surplus`. Points beyond an axis that wraps around are those that they stand for.
@@ -69,24 +68,27 @@ template <class F> __device__ __forceinline__ void save(const level_arrays<F>& g
         fits &= isfinite(value);
         g.field[(i64)grid_y * g.grid_nx + grid_x] = value;
     }
-    if (!fits) atomicMax(g.largest, ~0ull);
+    if (!fits) atomicMax(g.words, ~0ull);
 }
 
 // The right side's or the field's values times the parts of the points that lie in the grid, or the magnitudes of these
-// products, summed over the rows of each leaf, by columns. A thread a column of a leaf.
+// products, summed over the rows of each leaf, by columns. Threads have columns, blocks rows of leaves by turns.
 __device__ inline void weigh(const level_pass<double>& sums, const level_arrays<double>& g) {
-    const int x = int(blockIdx.x) * level_threads + int(threadIdx.x), band = sums.first_band + int(blockIdx.y);
+    const int x = int(blockIdx.x) * level_threads + int(threadIdx.x);
     if (x >= g.nx) return;
     // The right side of equations that are multiplied by the part has it already.
     const bool of_field = g.weighed == weighed_field, by_part = of_field || !g.varies;
     const double* values = of_field ? g.u : g.right_side;
-    double sum = -0.0;
-    for (int y = max(band * leaf_rows - g.first[1], 0); y < min((band + 1) * leaf_rows - g.first[1], g.ny); ++y) {
-        const double value = values[y * g.pitch + x];
-        const double weighed = by_part ? part_of(g, x, y) * value : 1.0 * value;
-        sum += g.weighed == weighed_magnitudes ? fabs(weighed) : weighed;
+    for (int band = blockIdx.y; band < sums.leaf_bands; band += gridDim.y) {
+        const int first = band * leaf_rows - g.first[1];
+        double sum = -0.0;
+        for (int y = max(first, 0); y < min(first + leaf_rows, g.ny); ++y) {
+            const double value = values[y * g.pitch + x];
+            const double weighed = by_part ? part_of(g, x, y) * value : value;
+            sum += g.weighed == weighed_magnitudes ? fabs(weighed) : weighed;
+        }
+        sums.sums[band * sums.sum_pitch + x] = sum;
     }
-    sums.sums[band * sums.sum_pitch + x] = sum;
 }
 
 // The right side less `surplus` at each point.

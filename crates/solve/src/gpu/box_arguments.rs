@@ -116,6 +116,32 @@ namespace crosswarp {
         /// or whose equations hold.
         384 pub colour: i64 = "i64",
     }
+
+    /// Arrays of the caller's, of all points of a box, and the finest level. `F`: the type of their elements.
+    pub(crate) BoxArrays = "box_arrays", template "template <class F>" "<float>", align 8, size 144, with "": {
+        /// Null: there is none.
+        0 pub source: u64 = "const F*",
+        /// Null: zero.
+        8 pub initial: u64 = "const F*",
+        16 pub field: u64 = "F*",
+        /// The level's field.
+        24 pub u: u64 = "double*",
+        /// Null: zero.
+        32 pub right_side: u64 = "double*",
+        /// Gets the largest magnitude, by its bits, and whether a value of the field is not +0; where the field is written, ones if
+        /// a value has no room.
+        40 pub words: u64 = "u64*",
+        /// Derivatives outwards at the first and the last x, y and z,
+        48 pub slopes: [f64; 6] = "double"[6],
+        /// not 0 where there are such.
+        96 pub crossed: [i32; 6] = "i32"[6],
+        /// What the problem is multiplied by, or when it is written what the field is.
+        120 pub scale: f64 = "double",
+        /// What is taken away.
+        128 pub surplus: f64 = "double",
+        /// What is summed.
+        136 pub weighed: i64 = "i64",
+    }
 }
 
 #[cfg(test)]

@@ -177,8 +177,9 @@ namespace crosswarp {
         136 pub scale: f64 = "double",
         /// What is taken away.
         144 pub surplus: f64 = "double",
-        /// Gets the largest magnitude, by its bits; where the field is written, ones if a value has no room.
-        152 pub largest: u64 = "u64*",
+        /// Gets the largest magnitude, by its bits, and whether a value between the first and the last row is not +0; where the
+        /// field is written, ones if a value has no room.
+        152 pub words: u64 = "u64*",
         /// Of the level,
         160 pub nx: i32 = "i32",
         164 pub ny: i32 = "i32",

@@ -40,6 +40,11 @@ pub struct Options<'a> {
 }
 
 impl Options<'_> {
+    /// Whether nothing is to be kept or shown of the field on the way.
+    pub(crate) fn only_solves(&self) -> bool {
+        self.checkpoint.is_none() && self.resume.is_none() && self.field_every.is_none()
+    }
+
     /// Stop at `tolerance` or after `max_sweeps`; nothing else.
     pub fn new(tolerance: f64, max_sweeps: usize) -> Options<'static> {
         Options {

@@ -62,6 +62,7 @@ const LEVEL_HEADERS: &[(&str, &str)] = &[
     header!("multigrid/box_red_black.cuh"),
     header!("multigrid/finest_steps.cuh"),
     header!("multigrid/five_point.cuh"),
+    header!("multigrid/magnitude.cuh"),
     header!("multigrid/neighbours.cuh"),
     header!("multigrid/nine_point.cuh"),
     header!("multigrid/pass.cuh"),
@@ -398,6 +399,11 @@ pub const KERNELS: &[Source<'static>] = &[
         "plane_save_f64": LEVEL_THREADS, "plane_weigh": LEVEL_THREADS, "plane_shift": LEVEL_THREADS
     ),
     file!(
+        LEVEL_HEADERS, "multigrid/box_arrays.cu",
+        "box_load_f32": LEVEL_THREADS, "box_load_f64": LEVEL_THREADS, "box_save_f32": LEVEL_THREADS,
+        "box_save_f64": LEVEL_THREADS, "box_weigh": LEVEL_THREADS, "box_shift": LEVEL_THREADS
+    ),
+    file!(
         LEVEL_HEADERS, "multigrid/box_levels.cu",
         "box_restrict_right_side": BOX_THREADS, "box_square": BOX_THREADS, "box_solve_coarsest": 32
     ),
@@ -437,12 +443,13 @@ mod tests {
     use super::*;
 
     /// What may hold several kernels: together they are compiled as fast as one of the others.
-    const OF_SEVERAL: [&str; 10] = [
+    const OF_SEVERAL: [&str; 11] = [
         "jacobi/one_sweep/sweep.cu",
         "jacobi/between_passes.cu",
         "multigrid/levels.cu",
         "multigrid/tiles.cu",
         "multigrid/plane_arrays.cu",
+        "multigrid/box_arrays.cu",
         "multigrid/box_levels.cu",
         "multigrid/plane_steps.cu",
         "multigrid/box_steps.cu",

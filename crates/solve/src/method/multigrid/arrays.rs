@@ -23,7 +23,8 @@ use crate::method::options::{First, Method, Options};
 use crate::problem::scale::{Scale, largest_of};
 use crate::problem::{Boundary, Problem2d};
 
-/// Arrays in the memory of a GPU, with a value for each point of a grid, row by row, as the C order of (rows, columns) has them.
+/// Arrays in the memory of a GPU, with a value for each point of a grid, as the C order of (rows, columns), or of (planes, rows,
+/// columns), has them.
 ///
 /// Whoever has made them sees to it that they are complete when a solve begins: it does not wait for other streams.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +35,18 @@ pub struct DeviceArrays<'a, F: Real> {
     pub initial: Option<BufferRef<'a, F>>,
     /// Is written when the solve has ended; it may be one of the others.
     pub field: BufferRef<'a, F>,
+}
+
+impl<F: Real> DeviceArrays<'_, F> {
+    /// Panics if an array has another length.
+    pub(crate) fn assert_points(&self, points: usize) {
+        for array in [self.source, self.initial, Some(self.field)]
+            .iter()
+            .flatten()
+        {
+            assert_eq!(array.len(), points, "an array has a value for each point");
+        }
+    }
 }
 
 /// Levels in the memory of a GPU, kept from one solve of a problem to the next.
@@ -59,7 +72,7 @@ impl<F: Real> OnGpu<F> {
 }
 
 /// Exponents of scales that one multiplication by a power of two makes.
-const EXPONENTS: RangeInclusive<i32> = -1000..=1000;
+pub(super) const EXPONENTS: RangeInclusive<i32> = -1000..=1000;
 
 impl Plane<'_, Hierarchy<f32>> {
     /// As [`solve`](Self::solve), with arrays of the grid's size in the GPU's memory. `kept`: what the last solve has left
@@ -76,15 +89,12 @@ impl Plane<'_, Hierarchy<f32>> {
         let (Method::Multigrid(by) | Method::Automatic(by)) = &options.method else {
             return Ok(None);
         };
-        let Some(gpu) = &options.gpu else {
-            return Ok(None);
-        };
-        let is_seen = options.field_every.is_some() || options.checkpoint.is_some();
         let by_rows = (problem.source.is_some() && given.source.is_none())
             || (problem.initial.is_some() && given.initial.is_none());
-        if is_seen || options.resume.is_some() || by_rows || self.pe.n_pes() > 1 {
+        let gpu = options.gpu.as_ref().filter(|_| options.only_solves());
+        let Some(gpu) = gpu.filter(|_| !by_rows && self.pe.n_pes() == 1) else {
             return Ok(None);
-        }
+        };
         let now = Instant::now();
         self.solver.start = now.checked_sub(self.set_up).unwrap_or(now);
         self.set_up = Duration::ZERO;

@@ -14,6 +14,7 @@ mod plain_gradients;
 pub(crate) mod plane;
 mod space;
 mod space_alone;
+pub(crate) mod space_arrays;
 mod space_bound;
 mod space_gradients;
 mod space_load;

@@ -56,7 +56,7 @@ pub(super) const DIAGONAL: f64 = 4.0;
 
 /// `L`: what the method has of the grid.
 pub(super) struct Solver<'a, F, L> {
-    problem: &'a Problem3d<F>,
+    pub problem: &'a Problem3d<F>,
     pub levels: L,
     // Before the GPU's memory, for the reason that stands at `OnGpus::leave_after`.
     pub rows: LevelRows<'a>,
@@ -64,14 +64,14 @@ pub(super) struct Solver<'a, F, L> {
     pub gpu: Option<GpuBox>,
     pub reduction: Reduction<'a>,
     pub totals: Totals,
-    partition: Partition,
-    singular: bool,
+    pub partition: Partition,
+    pub singular: bool,
     /// Whether the field that a solve begins with is 0 everywhere, with a positive sign.
-    from_zero: bool,
-    scale: Scale,
+    pub from_zero: bool,
+    pub scale: Scale,
     pub identity: Identity,
     /// When levels were begun to be made, but for what was read of the problem meanwhile.
-    start: Instant,
+    pub start: Instant,
 }
 
 /// What a method has of the grid: the finest level, alone or with others.
@@ -236,6 +236,44 @@ fn set_up_threads(pe: &Pe, options: &Options<'_>) -> usize {
     }
 }
 
+/// How a box is dealt to PEs.
+pub(super) struct Layout {
+    pub ends: [[End; 2]; 3],
+    pub lines: [Line; 3],
+    pub partition: Partition,
+    pub shape: Shape,
+}
+
+impl Layout {
+    pub fn of<F: Real>(pe: &Pe, problem: &Problem3d<F>, options: &Options<'_>) -> Layout {
+        let ends = problem.sides.map(|sides| {
+            sides.map(|side| match side {
+                Side::Fixed => End::Fixed,
+                Side::Neumann(_) | Side::Robin { .. } => End::Mirror,
+                Side::Periodic => End::Wrap,
+            })
+        });
+        let lines: [Line; 3] = std::array::from_fn(|axis| {
+            Line::finest(problem.size[axis], ends[axis], problem.spacing[axis])
+        });
+        let [.., nz] = problem.size;
+        let partition = Partition::new(nz, 1, pe.n_pes());
+        let cuts = (0..=pe.n_pes())
+            .map(|pe| match pe {
+                0 => 0,
+                pe => partition.rows(pe - 1).end,
+            })
+            .collect();
+        let fewest = fewest_cells(options.gpu.as_ref());
+        Layout {
+            shape: finest_shape(&lines, cuts, pe.my_pe(), fewest),
+            ends,
+            lines,
+            partition,
+        }
+    }
+}
+
 /// Solves with what the method has of the grid. Collective.
 pub(super) fn run_by<F: Real, L: Levels>(
     pe: &Pe,
@@ -243,25 +281,13 @@ pub(super) fn run_by<F: Real, L: Levels>(
     options: &Options<'_>,
     mut observer: impl FnMut(&Progress<'_>),
 ) -> Result<Outcome<F>, SolveError> {
-    let ends = problem.sides.map(|sides| {
-        sides.map(|side| match side {
-            Side::Fixed => End::Fixed,
-            Side::Neumann(_) | Side::Robin { .. } => End::Mirror,
-            Side::Periodic => End::Wrap,
-        })
-    });
-    let lines: [Line; 3] = std::array::from_fn(|axis| {
-        Line::finest(problem.size[axis], ends[axis], problem.spacing[axis])
-    });
+    let Layout {
+        ends,
+        lines,
+        partition,
+        shape,
+    } = Layout::of(pe, problem, options);
     let [nx, ny, nz] = problem.size;
-    let partition = Partition::new(nz, 1, pe.n_pes());
-    let cuts = (0..=pe.n_pes())
-        .map(|pe| match pe {
-            0 => 0,
-            pe => partition.rows(pe - 1).end,
-        })
-        .collect();
-    let shape = finest_shape(&lines, cuts, pe.my_pe(), fewest_cells(options.gpu.as_ref()));
     let reduction = Reduction::new(pe, norms::words::<f64>(4))?;
     let mut points = None;
     let threads = set_up_threads(pe, options);
@@ -392,25 +418,35 @@ pub(super) fn run_by<F: Real, L: Levels>(
         return Err(SolveError::OutOfRange { dtype: F::NAME });
     }
     Ok(Outcome {
+        floor,
+        choice: ended.on_gpu.then(|| Choice {
+            declined,
+            ..Choice::of_levels(levels)
+        }),
+        field: Some(field),
+        ..outcome(ended, levels, free)
+    })
+}
+
+/// What a solve says that ended so, but for its floor, the GPUs' use and the field.
+pub(super) fn outcome<F>(ended: Ended, levels: usize, free: u64) -> Outcome<F> {
+    Outcome {
         converged: ended.converged,
         floor_reached: ended.floor_reached,
-        floor,
+        floor: None,
         projected: ended.projected,
         interrupted: ended.interrupted,
         history: ended.history(),
         resumed_at: ended.resumed_at,
         checkpoint_failure: ended.checkpoint_failure,
-        choice: ended.on_gpu.then(|| Choice {
-            declined,
-            ..Choice::of_levels(levels)
-        }),
+        choice: None,
         gradients_from: ended.gradients_from,
         seconds: ended.seconds,
         setup_seconds: ended.setup_seconds,
         levels,
-        field: Some(field),
+        field: None,
         free,
-    })
+    }
 }
 
 impl<F: Real, L: Levels> Solver<'_, F, L> {
@@ -465,7 +501,7 @@ impl<F: Real, L: Levels> Solver<'_, F, L> {
     }
 
     /// The norm of the field, as [`Ended::stop`] takes it. Collective.
-    fn field_norm(&mut self) -> Result<f64, GpuError> {
+    pub fn field_norm(&mut self) -> Result<f64, GpuError> {
         let sum = match &mut self.gpu {
             Some(gpu) => gpu.square(&mut self.rows)?,
             None => {
@@ -518,7 +554,7 @@ impl<F: Real, L: Levels> Solver<'_, F, L> {
         }
     }
 
-    fn volume(&mut self) -> f64 {
+    pub fn volume(&self) -> f64 {
         let sum = |line: &Line| line.mass.iter().sum::<f64>();
         let [x, y, z] = self.levels.top().operator.lines.each_ref().map(sum);
         x * y * z
@@ -713,7 +749,7 @@ impl<F: Real> Solver<'_, F, Hierarchy> {
     }
 
     /// Cycles until the residual is small. `left_by_cycles`: whether an earlier run, if there was one, ended with cycles.
-    fn cycles(
+    pub fn cycles(
         &mut self,
         (first, left_by_cycles): (First, bool),
         ended: &mut Ended,
@@ -734,6 +770,10 @@ impl<F: Real> Solver<'_, F, Hierarchy> {
         }
         loop {
             if matches!(options.method, Method::Automatic(_)) && ended.was_slow(options) {
+                if ended.only_cycles {
+                    ended.left_to_gradients = true;
+                    return Ok(());
+                }
                 ended.gradients_from = Some(ended.steps());
                 return self.conjugate_gradients(None, ended, options, observer);
             }

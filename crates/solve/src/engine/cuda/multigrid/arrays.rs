@@ -1,27 +1,20 @@
 //! A plane's field and right side made of arrays in the memory of the GPU, and the other way.
 #![allow(unsafe_code)] // Launches of kernels.
 
-use crosswarp_cuda::{Buffer, BufferRef, ByValue, Function, Launch, Stream};
+use crosswarp_cuda::{Buffer, BufferRef, ByValue, Function, Stream};
 use crosswarp_prim::Superaccumulator;
 
 use super::GpuCycles;
+use super::array_kernels::ArrayKernels;
 use super::level::Kind;
 use crate::element::Real;
-use crate::engine::cuda::kernels;
 use crate::exchange::level_rows::LevelRows;
 use crate::gpu::error::GpuError;
 use crate::gpu::level_arguments::{
-    LEVEL_THREADS, LevelArrays, WEIGHED_FIELD, WEIGHED_MAGNITUDES, WEIGHED_RIGHT_SIDE,
+    LevelArrays, WEIGHED_FIELD, WEIGHED_MAGNITUDES, WEIGHED_RIGHT_SIDE,
 };
 
-/// The kernels: the first two for each type of elements.
-const LOAD: &str = "plane_load";
-const SAVE: &str = "plane_save";
-const WEIGH: &str = "plane_weigh";
-const SHIFT: &str = "plane_shift";
-
-/// Most blocks, about: so many keep a large GPU busy.
-const MOST_BLOCKS: usize = 2048;
+const KERNELS: [&str; 4] = ["plane_load", "plane_save", "plane_weigh", "plane_shift"];
 
 /// A problem's grid, and where its level is in it.
 pub(crate) struct OfProblem<'a, F: Real> {
@@ -41,15 +34,9 @@ pub(crate) struct OfProblem<'a, F: Real> {
 
 /// The kernels for arrays of `F`, with what they are told in all launches.
 pub(crate) struct Arrays<F: Real> {
-    load: Function,
-    save: Function,
-    weigh: Function,
-    shift: Function,
+    kernels: ArrayKernels,
     /// What is the same in all launches, but for where the level has its field.
     arguments: LevelArrays,
-    /// Whether the sides that are there have zeros, with a positive sign, but for first and last rows.
-    sides_are_zero: bool,
-    largest: Buffer<u64>,
     _sides: Copies<F>,
     _flows: Copies<f64>,
 }
@@ -58,23 +45,10 @@ impl<F: Real> Arrays<F> {
     /// For the levels `cycles` of a problem.
     pub fn new(cycles: &GpuCycles, of: &OfProblem<'_, F>) -> Result<Self, GpuError> {
         let stream = &cycles.stream;
-        let device = stream.device();
-        let names = [LOAD, SAVE].map(kernels::of_type::<F>);
-        let [load, save] = names.each_ref().map(|name| &name[..]);
-        kernels::compile_together(device, [load, save, WEIGH, SHIFT]);
+        let kernels = ArrayKernels::new::<F>(stream, KERNELS)?;
         let (sides, flows) = (copied(stream, of.sides)?, copied(stream, of.flows)?);
-        let largest = Buffer::new(device, 1)?;
         let of_level = cycles.finest.arguments();
-        let between_are_zero = |side: Option<&[F]>| {
-            let between = side.map_or(&[][..], |values| &values[1..values.len() - 1]);
-            between.iter().all(|value| value.to_f64().to_bits() == 0)
-        };
-        let [left, right, ..] = of.sides;
         Ok(Arrays {
-            load: kernels::find_plain(device, load)?,
-            save: kernels::find_plain(device, save)?,
-            weigh: kernels::find_plain(device, WEIGH)?,
-            shift: kernels::find_plain(device, SHIFT)?,
             arguments: LevelArrays {
                 sides: sides.each_ref().map(address_of),
                 flows: flows.each_ref().map(address_of),
@@ -83,7 +57,7 @@ impl<F: Real> Arrays<F> {
                 pitch: of_level.pitch,
                 area: of.area,
                 operator_scale: of.operator_scale,
-                largest: largest.address(),
+                words: kernels.words(),
                 nx: of_level.nx,
                 ny: of_level.ny,
                 first: of.first.map(|first| first as i32),
@@ -93,8 +67,7 @@ impl<F: Real> Arrays<F> {
                 ends: of_level.ends,
                 ..bytemuck::Zeroable::zeroed()
             },
-            sides_are_zero: [left, right].into_iter().all(between_are_zero),
-            largest,
+            kernels,
             _sides: sides,
             _flows: flows,
         })
@@ -116,10 +89,11 @@ impl<F: Real> Arrays<F> {
             scale,
             ..self.of(cycles)
         };
-        self.launch(&cycles.stream, &self.load, arguments)?;
+        self.launch(&cycles.stream, &self.kernels.load, arguments)?;
+        let [largest, between] = self.kernels.read(&cycles.stream)?;
         let wraps = cycles.finest.shape.y.wraps;
-        (cycles.finest).set_zero(initial.is_none() && !wraps && self.sides_are_zero);
-        Ok(f64::from_bits(self.read(&cycles.stream)?))
+        cycles.finest.set_zero(between == 0 && !wraps);
+        Ok(f64::from_bits(largest))
     }
 
     /// Writes the field less `surplus`, times `scale`, to an array of the grid's size. Whether all values have room in the type.
@@ -137,8 +111,9 @@ impl<F: Real> Arrays<F> {
             scale,
             ..self.of(cycles)
         };
-        self.launch(&cycles.stream, &self.save, arguments)?;
-        Ok(self.read(&cycles.stream)? == 0)
+        self.launch(&cycles.stream, &self.kernels.save, arguments)?;
+        let [has_no_room, _] = self.kernels.read(&cycles.stream)?;
+        Ok(has_no_room == 0)
     }
 
     /// Sums over the points of the right side, and of its magnitudes, each in the inner product in which the operator is symmetric.
@@ -173,14 +148,13 @@ impl<F: Real> Arrays<F> {
             weighed,
             ..self.of(cycles)
         };
-        let across = (arguments.nx as usize).div_ceil(LEVEL_THREADS);
-        let launch = Launch::new(&self.weigh)
-            .grid((across as u32, sums.leaf_bands as u32))
-            .block(LEVEL_THREADS as u32);
+        let size = [arguments.nx as usize, sums.leaf_bands as usize];
+        let arguments = (ByValue(sums), ByValue(arguments));
+        let (stream, kernels) = (&cycles.stream, &self.kernels);
         // SAFETY: the parameters are a `level_pass<double>` with room for the sums of the level, and a `level_arrays<double>` of it;
-        // blocks cover the columns and bands of its leaves.
-        unsafe { launch.launch(&cycles.stream, (ByValue(sums), ByValue(arguments))) }?;
-        cycles.sums.publish(&cycles.stream, 1)?;
+        // blocks cover its columns and, by turns, its rows of leaves.
+        unsafe { kernels.launch(stream, &kernels.weigh, size, arguments) }?;
+        cycles.sums.publish(stream, 1)?;
         cycles.sum(rows)
     }
 
@@ -190,7 +164,7 @@ impl<F: Real> Arrays<F> {
             surplus,
             ..self.of(cycles)
         };
-        self.launch(&cycles.stream, &self.shift, arguments)
+        self.launch(&cycles.stream, &self.kernels.shift, arguments)
     }
 
     /// With where the level has its field.
@@ -201,28 +175,19 @@ impl<F: Real> Arrays<F> {
         }
     }
 
-    /// Launches a kernel whose threads have columns, and its blocks rows by turns, after `largest` has been made 0.
     fn launch(
         &self,
         stream: &Stream,
         kernel: &Function,
         arguments: LevelArrays,
     ) -> Result<(), GpuError> {
-        stream.zero(&self.largest)?;
-        let across = (arguments.grid_nx as usize).div_ceil(LEVEL_THREADS);
-        let rows = (MOST_BLOCKS / across).clamp(1, arguments.grid_ny as usize);
-        let launch = Launch::new(kernel)
-            .grid((across as u32, rows as u32))
-            .block(LEVEL_THREADS as u32);
+        let size = [arguments.grid_nx as usize, arguments.grid_ny as usize];
         // SAFETY: the parameter is a `level_arrays` of the kernel's type: the level's arrays have its extent, and the caller's
-        // that of the grid, as `Plane::solve_arrays` has seen; all live until the stream has been waited for.
-        Ok(unsafe { launch.launch(stream, (ByValue(arguments),)) }?)
-    }
-
-    fn read(&self, stream: &Stream) -> Result<u64, GpuError> {
-        let mut largest = [0];
-        stream.read(&mut largest, &self.largest)?;
-        Ok(largest[0])
+        // that of the grid, as `Solver2d::solve_on_device` has seen; all live until the stream has been waited for.
+        unsafe {
+            self.kernels
+                .launch(stream, kernel, size, (ByValue(arguments),))
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 //! those around them, which are exchanged before it.
 #![allow(unsafe_code)] // Launches of kernels.
 
+mod array_kernels;
 pub(crate) mod arrays;
 pub(crate) mod equations;
 pub(crate) mod exchange;

@@ -6,6 +6,7 @@
 //! residual, and decides.
 #![allow(unsafe_code)] // Launches of kernels.
 
+pub(crate) mod arrays;
 pub(super) mod level;
 mod pass_kernels;
 mod point_passes;
@@ -94,6 +95,17 @@ impl GpuBox {
     /// Copies the levels, with the field and the right side of the finest. The size has been
     /// [checked](Self::check). `uses`: whether it makes cycles of their own (false), and those of a preconditioner (true).
     pub(crate) fn new(gpu: &Gpu, hierarchy: &Hierarchy, uses: &[bool]) -> Result<GpuBox, GpuError> {
+        let levels = GpuBox::with_room(gpu, hierarchy, uses)?;
+        levels.levels[0].upload(&levels.stream, &hierarchy.levels[0])?;
+        Ok(levels)
+    }
+
+    /// As [`new`](Self::new), without the field and the right side: they are zero.
+    pub(crate) fn with_room(
+        gpu: &Gpu,
+        hierarchy: &Hierarchy,
+        uses: &[bool],
+    ) -> Result<GpuBox, GpuError> {
         let finest = &hierarchy.levels[0].operator;
         let device = &gpu.device;
         let stream = Stream::new(device)?;
@@ -130,7 +142,6 @@ impl GpuBox {
         let bands = bands_of(finest);
         let sums = LeafSums::new(&arena, columns, 0..bands, 1)?;
         levels[0].measure_to(sums.place());
-        levels[0].upload(&stream, &hierarchy.levels[0])?;
         let find = |name| kernels::find_plain(device, name);
         Ok(GpuBox {
             passes: match of_points {

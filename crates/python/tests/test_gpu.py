@@ -275,6 +275,25 @@ def test_planes_without_a_copy(library):
         cw.solve((70, 130), source=library.put(source))
 
 
+def test_boxes_without_a_copy(library):
+    source = values((20, 33, 41), np.float64)
+    for dtype in (np.float64, np.float32):
+        for given in [
+            {"source": source},
+            {"source": source, "left": "neumann", "front": ("neumann", 0.5)},
+            {"source": source, "top": 1.0, "initial": source},
+            {"source": source, "sides": "periodic", "project_source": True, "initial": source},
+        ]:
+            on_gpu = {k: library.put(v) if k in ("source", "initial") else v for k, v in given.items()}
+            found = cw.solve(source.shape, dtype=dtype, spacing=0.01, **on_gpu)
+            expected = cw.solve(source.shape, dtype=dtype, spacing=0.01, **given)
+            same(library.get(found.field), expected.field)
+            assert np.array_equal(found.history, expected.history) and found.projected == expected.projected
+    source[3, 4, 5] = np.nan
+    with pytest.raises(cw.InputError, match="finite"):
+        cw.poisson(library.put(source))
+
+
 def test_a_hierarchy_stays_on_the_gpu(library):
     kappa = np.exp(values((65, 80), np.float64))
     for given in [{}, {"left": "neumann", "dtype": np.float32}, {"coefficient": kappa, "top": ("robin", 1.0, 2.0, 0.5)}]:

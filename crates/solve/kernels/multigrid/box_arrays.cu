@@ -1,5 +1,5 @@
-// Between arrays of the caller's, of all points of a box, and the finest level, an operator of lines: what the host else reads and
-// writes by planes, with the same operations (`method/multigrid/space_load.rs`).
+// Between arrays of the caller's, of all points of a box, and the finest level, an operator of lines: what the host else reads
+// and writes by planes, with the same operations (`method/multigrid/space_load.rs`).
 #include "leaf.cuh"
 #include "multigrid/box_arguments.cuh"
 #include "multigrid/magnitude.cuh"
@@ -7,16 +7,20 @@
 namespace crosswarp {
 
 // Of the numbers of an axis: masses of points, and 1 for those that have an equation.
-__device__ __forceinline__ double mass_of(const box_pass& g, int axis, int at) { return g.lines[axis][3 * g.size[axis] + at]; }
-__device__ __forceinline__ bool is_free(const box_pass& g, int axis, int at) { return g.lines[axis][4 * g.size[axis] + at] != 0; }
+__device__ __forceinline__ double mass_of(const box_pass& g, int axis, int at) {
+    return g.lines[axis][3 * g.size[axis] + at];
+}
+__device__ __forceinline__ bool is_free(const box_pass& g, int axis, int at) {
+    return g.lines[axis][4 * g.size[axis] + at] != 0;
+}
 
 // The volume of a point, by that of its row.
 __device__ __forceinline__ double mass_of(const box_pass& g, int x, int y, int z) {
     return mass_of(g, 0, x) * (mass_of(g, 1, y) * mass_of(g, 2, z));
 }
 
-// Calls `work` with the place of each point of the rows that a block has by turns: the point's, with a column more on both sides,
-// and in an array of the caller's. Threads have columns.
+// Calls `work` for the rows that a block has by turns, with a column, row and plane, where the row begins in the level's fields,
+// and where in an array of the caller's. Threads have columns.
 template <class Work> __device__ __forceinline__ void of_rows(const box_pass& g, int columns, Work work) {
     const int x = int(blockIdx.x) * level_threads + int(threadIdx.x);
     const i64 rows = (i64)g.size[1] * g.size[2];
@@ -26,8 +30,8 @@ template <class Work> __device__ __forceinline__ void of_rows(const box_pass& g,
     }
 }
 
-// The field and the right side of the caller's arrays, or of nothing, and the largest magnitude of all values, and of right sides
-// where there is an equation. Beyond the ends of a row are the points at its other end, or zeros.
+// The field and the right side of the caller's arrays, or of nothing, and the largest magnitude of all values, and of right
+// sides where there is an equation. Beyond the ends of a row are the points at its other end, or zeros.
 template <class F> __device__ __forceinline__ void load(const box_pass& g, const box_arrays<F>& a) {
     const int nx = g.size[0];
     u64 largest = 0, bits = 0;
@@ -72,8 +76,8 @@ template <class F> __device__ __forceinline__ void save(const box_pass& g, const
     if (!fits) atomicMax(a.words, ~0ull);
 }
 
-// The right side's values, their magnitudes, or the field's by volume, summed over the rows of each leaf, by columns. Threads have
-// columns, blocks leaves.
+// The right side's values, their magnitudes, or the field's by volume, summed over the rows of each leaf, by columns. Threads
+// have columns, blocks leaves by turns.
 __device__ inline void weigh(const box_pass& g, const box_arrays<double>& a) {
     const int x = int(blockIdx.x) * level_threads + int(threadIdx.x), bands = (g.size[1] + leaf_rows - 1) / leaf_rows;
     if (x >= g.size[0]) return;
@@ -83,7 +87,11 @@ __device__ inline void weigh(const box_pass& g, const box_arrays<double>& a) {
         double sum = -0.0;
         for (int y = first; y < min(first + leaf_rows, g.size[1]); ++y) {
             const double value = values[z * g.plane + (i64)y * (g.size[0] + 2) + x + 1];
-            sum += a.weighed == weighed_field ? mass_of(g, x, y, z) * value : a.weighed == weighed_magnitudes ? fabs(value) : value;
+            if (a.weighed == weighed_field) {
+                sum += mass_of(g, x, y, z) * value;
+            } else {
+                sum += a.weighed == weighed_magnitudes ? fabs(value) : value;
+            }
         }
         g.sums[leaf * g.sum_pitch + x] = sum;
     }
@@ -91,7 +99,9 @@ __device__ inline void weigh(const box_pass& g, const box_arrays<double>& a) {
 
 // The right side less `surplus` times the volume of each point.
 __device__ inline void shift(const box_pass& g, const box_arrays<double>& a) {
-    of_rows(g, g.size[0], [&](int x, int y, int z, i64 at, i64) { a.right_side[at + x + 1] += -a.surplus * mass_of(g, x, y, z); });
+    of_rows(g, g.size[0], [&](int x, int y, int z, i64 at, i64) {
+        a.right_side[at + x + 1] += -a.surplus * mass_of(g, x, y, z);
+    });
 }
 
 }  // namespace crosswarp

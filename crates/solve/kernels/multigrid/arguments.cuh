@@ -13,6 +13,10 @@ constexpr int level_tile_threads = 256;
 constexpr int level_tile_wide = 64;
 // and rows of a thread.
 constexpr int level_tile_rows = 8;
+// Own columns of a tile of the finest level,
+constexpr int finest_tile_columns = 52;
+// and rows.
+constexpr int finest_tile_rows = 48;
 // Threads of a block of other kernels.
 constexpr int level_threads = 256;
 // Rows of a block that restricts a right side.

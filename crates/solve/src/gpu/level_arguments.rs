@@ -19,6 +19,10 @@ namespace crosswarp {
         pub(crate) TILE_WIDE: usize = "level_tile_wide": "int" = 64;
         /// and rows of a thread.
         pub(crate) TILE_ROWS: usize = "level_tile_rows": "int" = 8;
+        /// Own columns of a tile of the finest level,
+        pub(crate) FINEST_TILE_COLUMNS: usize = "finest_tile_columns": "int" = 52;
+        /// and rows.
+        pub(crate) FINEST_TILE_ROWS: usize = "finest_tile_rows": "int" = 48;
         /// Threads of a block of other kernels.
         pub(crate) LEVEL_THREADS: usize = "level_threads": "int" = 256;
         /// Rows of a block that restricts a right side.

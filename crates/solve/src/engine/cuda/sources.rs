@@ -61,6 +61,7 @@ const LEVEL_HEADERS: &[(&str, &str)] = &[
     header!("multigrid/box_points.cuh"),
     header!("multigrid/box_red_black.cuh"),
     header!("multigrid/finest_steps.cuh"),
+    header!("multigrid/finest_tile.cuh"),
     header!("multigrid/five_point.cuh"),
     header!("multigrid/magnitude.cuh"),
     header!("multigrid/neighbours.cuh"),
@@ -372,6 +373,10 @@ pub const KERNELS: &[Source<'static>] = &[
         "tile_down_2": TILE_THREADS, "tile_up_2": TILE_THREADS, "tile_begun_2": TILE_THREADS
     ),
     file!(
+        LEVEL_HEADERS, "multigrid/finest_tiles.cu",
+        "finest_tile_2_2": TILE_THREADS, "finest_tile_begun_2": TILE_THREADS
+    ),
+    file!(
         LEVEL_HEADERS, "multigrid/levels.cu",
         "level_begin": LEVEL_THREADS, "level_restrict_right_side": LEVEL_THREADS, "level_square": LEVEL_THREADS,
         "level_add_leaves": LEVEL_THREADS, "level_publish_sum": LEVEL_THREADS
@@ -443,11 +448,12 @@ mod tests {
     use super::*;
 
     /// What may hold several kernels: together they are compiled as fast as one of the others.
-    const OF_SEVERAL: [&str; 11] = [
+    const OF_SEVERAL: [&str; 12] = [
         "jacobi/one_sweep/sweep.cu",
         "jacobi/between_passes.cu",
         "multigrid/levels.cu",
         "multigrid/tiles.cu",
+        "multigrid/finest_tiles.cu",
         "multigrid/plane_arrays.cu",
         "multigrid/box_arrays.cu",
         "multigrid/box_levels.cu",

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)] // Launches of kernels.
 
 use crosswarp_cuda::{ByValue, Device, Function, Launch, Stream};
+use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
 use super::exchange;
 use super::storage::{DeviceField, Stored};
@@ -15,8 +16,9 @@ use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
 use crate::gpu::error::GpuError;
 use crate::gpu::level_arguments::{
-    BLACK, LevelPass, MOST_STEPS, NO_COLOUR, PASS_THREADS, RED, START_CORRECTED, START_CORRECTION,
-    START_FIELD, START_ZERO, TILE_ROWS, TILE_THREADS, TILE_WIDE,
+    BLACK, FINEST_TILE_COLUMNS, FINEST_TILE_ROWS, LevelPass, MOST_STEPS, NO_COLOUR, PASS_THREADS,
+    RED, START_CORRECTED, START_CORRECTION, START_FIELD, START_ZERO, TILE_ROWS, TILE_THREADS,
+    TILE_WIDE,
 };
 
 /// Waves of blocks at most.
@@ -54,8 +56,10 @@ pub(super) struct PassKernel {
 enum Blocks {
     /// Each goes down the rows of some columns: see `pass.cuh`.
     Strips,
-    /// Each has some rows of some columns: see `tile.cuh`.
+    /// Each has some rows of some columns: see `tile.cuh`;
     Tiles,
+    /// of the finest level, `finest_tile.cuh`.
+    FinestTiles,
 }
 
 /// What tells points of a level apart.
@@ -113,6 +117,15 @@ const fn tiles(name: &'static str, only: Known) -> PassKernel {
     }
 }
 
+const fn finest_tiles(name: &'static str, steps: usize, only: Known) -> PassKernel {
+    PassKernel {
+        name,
+        blocks: Blocks::FinestTiles,
+        steps,
+        only: Some(only),
+    }
+}
+
 /// On the finest level,
 const BETWEEN: Known = (START_CORRECTED, Some(4), true, RED);
 /// and where relaxations change all points.
@@ -154,6 +167,12 @@ const TILES: [PassKernel; 3] = [
     tiles("tile_down_2", DOWN),
     tiles("tile_up_2", UP),
     tiles("tile_begun_2", BEGUN_COARSE),
+];
+
+/// The same of finest levels on which points differ by the sides alone.
+const FINEST_TILES: [PassKernel; 2] = [
+    finest_tiles("finest_tile_2_2", 4, BETWEEN),
+    finest_tiles("finest_tile_begun_2", 2, BEGUN),
 ];
 
 /// Most cells of a PE's part of a level that tiles are faster for: of strips few rows each would be left.
@@ -213,11 +232,26 @@ pub(super) fn fitting(kernels: &[PassKernel], shape: &Shape) -> Vec<PassKernel> 
     if rows * shape.x.len > MOST_CELLS_OF_TILES || rows > MOST_ROWS_OF_TILES {
         return kernels.to_vec();
     }
-    let by_tiles = |kernel: &PassKernel| {
-        let same = |tiles: &&PassKernel| (tiles.steps, tiles.only) == (kernel.steps, kernel.only);
-        *TILES.iter().find(same).unwrap_or(kernel)
+    replaced(kernels, &TILES)
+}
+
+/// What takes the place of `kernels` on a finest level of this kind and shape.
+pub(super) fn finest_fitting(kernels: &[PassKernel], kind: Kind, shape: &Shape) -> Vec<PassKernel> {
+    let cells = shape.own().len() * shape.x.len;
+    let wraps = shape.x.wraps || shape.y.wraps;
+    match kind == Kind::Plain && !wraps && cells <= MOST_CELLS_OF_TILES {
+        true => replaced(kernels, &FINEST_TILES),
+        false => kernels.to_vec(),
+    }
+}
+
+/// `kernels`, with those of `by` that make the same in their places.
+fn replaced(kernels: &[PassKernel], by: &[PassKernel]) -> Vec<PassKernel> {
+    let by = |kernel: &PassKernel| {
+        let same = |other: &&PassKernel| (other.steps, other.only) == (kernel.steps, kernel.only);
+        *by.iter().find(same).unwrap_or(kernel)
     };
-    kernels.iter().map(by_tiles).collect()
+    kernels.iter().map(by).collect()
 }
 
 /// Those of `kernels` that `passes` take: their relaxations, where they begin, what they measure, whether they restrict.
@@ -249,7 +283,7 @@ impl PassKernel {
     fn threads(&self) -> u32 {
         match self.blocks {
             Blocks::Strips => PASS_THREADS as u32,
-            Blocks::Tiles => TILE_THREADS as u32,
+            Blocks::Tiles | Blocks::FinestTiles => TILE_THREADS as u32,
         }
     }
 }
@@ -271,7 +305,7 @@ impl Loaded {
         let (size, corners) = (size_of::<T>(), size_of::<T>() == size_of::<f32>());
         let shared = match kernel.blocks {
             Blocks::Strips => level_pass_shared(kernel.steps, corners, size) as u32,
-            Blocks::Tiles => 0,
+            Blocks::Tiles | Blocks::FinestTiles => 0,
         };
         let launch = Launch::new(&function)
             .block(kernel.threads())
@@ -398,6 +432,7 @@ impl<T: Real> DeviceLevel<T> {
             let (strips, bands, height) = match kernel.blocks {
                 Blocks::Strips => self.strips(steps, *resident),
                 Blocks::Tiles => self.tiles(plan.restrict),
+                Blocks::FinestTiles => self.finest_tiles(),
             };
             if start == START_FIELD || start == START_CORRECTED {
                 exchange::halo(stream, rows, &self.shape, &self.fields[0], steps + 2)?;
@@ -499,6 +534,18 @@ impl<T: Real> DeviceLevel<T> {
             self.shape.x.len.div_ceil(wide),
             (rows as usize).div_ceil(high),
             high,
+        )
+    }
+
+    /// The same as `finest_tile.cuh` has them.
+    fn finest_tiles(&self) -> (usize, usize, usize) {
+        let own = self.shape.own();
+        // The first begins where a leaf does.
+        let rows = own.end as usize - own.start as usize / LEAF_ROWS * LEAF_ROWS;
+        (
+            self.shape.x.len.div_ceil(FINEST_TILE_COLUMNS),
+            rows.div_ceil(FINEST_TILE_ROWS),
+            FINEST_TILE_ROWS,
         )
     }
 
@@ -625,5 +672,25 @@ mod tests {
         assert_eq!(of(2, 4097, 4097), strips);
         // A grid has no room for as many tiles.
         assert_eq!(of(2, 3, 65_535 * 24), strips);
+    }
+
+    #[test]
+    fn small_plain_planes_go_by_tiles() {
+        let level = |nx: usize, ny: usize, wraps: [bool; 2]| {
+            let axis = |len, wraps| Axis { len, wraps };
+            Shape::finest(axis(nx, wraps[0]), axis(ny, wraps[1]), vec![0, ny], 0, 0)
+        };
+        let of_colours = Smoothing::of_colours(&Smoothing::chebyshev(2, 2, [0.5, 2.0]), [1.0, 1.1]);
+        let of = |kind, shape: Shape| {
+            let kernels = finest_kernels(kind, &of_colours, true);
+            let fitting = finest_fitting(&kernels, kind, &shape);
+            fitting.iter().map(|kernel| kernel.name).collect::<Vec<_>>()
+        };
+        let tiles = ["finest_tile_2_2", "finest_tile_begun_2", "finest_plain_0"];
+        let strips = ["finest_plain_2_2", "finest_plain_begun_2", "finest_plain_0"];
+        assert_eq!(of(Kind::Plain, level(2049, 2049, [false; 2])), tiles);
+        assert_eq!(of(Kind::Masked, level(2049, 2049, [false; 2])), strips);
+        assert_eq!(of(Kind::Plain, level(2048, 2049, [true, false])), strips);
+        assert_eq!(of(Kind::Plain, level(4097, 4097, [false; 2])), strips);
     }
 }

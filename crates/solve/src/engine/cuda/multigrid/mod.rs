@@ -26,7 +26,7 @@ use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
 use self::equations::{DeviceEquations, RightSide};
 use self::level::{
-    DeviceLevel, Kind, PassKernel, Plan, coarse_kernels, finest_kernels, fitting,
+    DeviceLevel, Kind, PassKernel, Plan, coarse_kernels, finest_fitting, finest_kernels, fitting,
     preconditioning_kernels,
 };
 use self::small::Small;
@@ -113,7 +113,9 @@ impl GpuCycles {
         let stream = Stream::new(device)?;
         let arena = Arena::new(&stream);
         let equations = DeviceEquations::new(&arena, finest, right_side, first)?;
-        let passes = finest_kernels(Kind::of(&equations.arguments), &hierarchy.smoothing, full);
+        let kind = Kind::of(&equations.arguments);
+        let passes = finest_kernels(kind, &hierarchy.smoothing, full);
+        let passes = finest_fitting(&passes, kind, &finest.shape);
         let coarse_passes = coarse_kernels(&hierarchy.coarse_smoothing, full);
         let of_levels = hierarchy.levels.iter();
         let of_levels = of_levels.flat_map(|level| fitting(&coarse_passes, &level.operator.shape));

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use crosswarp_cuda::BufferRef;
+use crosswarp_shmem::Pe;
 
 use super::load::{Layout, flows};
 use super::plane::Plane;
@@ -19,7 +20,7 @@ use crate::field::storage::Field;
 use crate::gpu::Gpu;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
-use crate::method::options::{First, Method, Options};
+use crate::method::options::{Cycles, First, Method, Options};
 use crate::problem::scale::{Scale, largest_of};
 use crate::problem::{Boundary, Problem2d};
 
@@ -38,6 +39,24 @@ pub struct DeviceArrays<'a, F: Real> {
 }
 
 impl<F: Real> DeviceArrays<'_, F> {
+    /// What can solve from them, if the host need not: the GPU of `options`, and its cycles. `by_rows`: whether the problem
+    /// delivers a source and a first guess itself.
+    pub(super) fn solved_by<'o>(
+        &self,
+        pe: &Pe,
+        by_rows: [bool; 2],
+        options: &'o Options<'_>,
+    ) -> Option<(&'o Gpu, &'o Cycles)> {
+        let (Method::Multigrid(cycles) | Method::Automatic(cycles)) = &options.method else {
+            return None;
+        };
+        let [source, initial] = by_rows;
+        let needs_rows = (source && self.source.is_none()) || (initial && self.initial.is_none());
+        let is_possible = !needs_rows && options.only_solves() && pe.n_pes() == 1;
+        let gpu = options.gpu.as_ref().filter(|_| is_possible)?;
+        Some((gpu, cycles))
+    }
+
     /// Panics if an array has another length.
     pub(crate) fn assert_points(&self, points: usize) {
         for array in [self.source, self.initial, Some(self.field)]
@@ -86,18 +105,12 @@ impl Plane<'_, Hierarchy<f32>> {
         options: &Options<'_>,
         mut observer: impl FnMut(&Progress<'_>),
     ) -> Result<Option<Outcome<F>>, SolveError> {
-        let (Method::Multigrid(by) | Method::Automatic(by)) = &options.method else {
-            return Ok(None);
-        };
-        let by_rows = (problem.source.is_some() && given.source.is_none())
-            || (problem.initial.is_some() && given.initial.is_none());
-        let gpu = options.gpu.as_ref().filter(|_| options.only_solves());
-        let Some(gpu) = gpu.filter(|_| !by_rows && self.pe.n_pes() == 1) else {
+        let by_rows = [problem.source.is_some(), problem.initial.is_some()];
+        let Some((gpu, by)) = given.solved_by(self.pe, by_rows, options) else {
             return Ok(None);
         };
         let now = Instant::now();
         self.solver.start = now.checked_sub(self.set_up).unwrap_or(now);
-        self.set_up = Duration::ZERO;
         let has_source = given.source.is_some();
         let mut on_gpu = match kept.take() {
             Some(on_gpu) if on_gpu.serves(gpu, by.first, has_source) => on_gpu,
@@ -122,9 +135,13 @@ impl Plane<'_, Hierarchy<f32>> {
             nx: problem.nx,
             ..Given::default()
         };
-        let (on_gpu, norms) = self.cycles_of(on_gpu, options, &mut observer)?;
-        let outcome = match norms {
-            Some(ended) => Some(self.written(&on_gpu, given.field, ended)?),
+        let (on_gpu, ended) = self.cycles_of(on_gpu, options, &mut observer)?;
+        let outcome = match ended {
+            Some(ended) => {
+                // Said once, of the first solution.
+                self.set_up = Duration::ZERO;
+                Some(self.written(&on_gpu, given.field, ended)?)
+            }
             None => None,
         };
         *kept = Some(on_gpu);

@@ -12,17 +12,15 @@ use crosswarp_shmem::Pe;
 
 use super::gradients::Gradients;
 use super::held::{HeldRows, Line as HeldLine};
-use super::space_load::{self, first_bad};
+use super::space_load::{self, Layout, first_bad};
 use super::steps::{Ended, Holder, raised};
-use super::{Outcome, fewest_cells, incompatible};
+use super::{Outcome, incompatible};
 use crate::element::Real;
 use crate::engine::cpu::multigrid::finest::End;
 use crate::engine::cpu::multigrid::hierarchy::SetUpError;
 use crate::engine::cpu::multigrid::shape::Shape;
 use crate::engine::cpu::multigrid::smoothing::Smoothing;
-use crate::engine::cpu::multigrid::space::hierarchy::{
-    Hierarchy, coarser_shapes, finest_shape, is_singular,
-};
+use crate::engine::cpu::multigrid::space::hierarchy::{Hierarchy, coarser_shapes, is_singular};
 use crate::engine::cpu::multigrid::space::level::{DEPTH, Level};
 use crate::engine::cpu::multigrid::space::line::Line;
 use crate::engine::cpu::multigrid::space::points::Points;
@@ -233,44 +231,6 @@ fn set_up_threads(pe: &Pe, options: &Options<'_>) -> usize {
     match options.gpu {
         Some(_) => (processors() / pe.n_pes()).max(1),
         None => 1,
-    }
-}
-
-/// How a box is dealt to PEs.
-pub(super) struct Layout {
-    pub ends: [[End; 2]; 3],
-    pub lines: [Line; 3],
-    pub partition: Partition,
-    pub shape: Shape,
-}
-
-impl Layout {
-    pub fn of<F: Real>(pe: &Pe, problem: &Problem3d<F>, options: &Options<'_>) -> Layout {
-        let ends = problem.sides.map(|sides| {
-            sides.map(|side| match side {
-                Side::Fixed => End::Fixed,
-                Side::Neumann(_) | Side::Robin { .. } => End::Mirror,
-                Side::Periodic => End::Wrap,
-            })
-        });
-        let lines: [Line; 3] = std::array::from_fn(|axis| {
-            Line::finest(problem.size[axis], ends[axis], problem.spacing[axis])
-        });
-        let [.., nz] = problem.size;
-        let partition = Partition::new(nz, 1, pe.n_pes());
-        let cuts = (0..=pe.n_pes())
-            .map(|pe| match pe {
-                0 => 0,
-                pe => partition.rows(pe - 1).end,
-            })
-            .collect();
-        let fewest = fewest_cells(options.gpu.as_ref());
-        Layout {
-            shape: finest_shape(&lines, cuts, pe.my_pe(), fewest),
-            ends,
-            lines,
-            partition,
-        }
     }
 }
 

@@ -5,7 +5,8 @@ use std::time::Instant;
 use crosswarp_shmem::Pe;
 
 use super::arrays::{DeviceArrays, EXPONENTS};
-use super::space::{Layout, Levels, Made, Solver, outcome};
+use super::space::{Levels, Made, Solver, outcome};
+use super::space_load::Layout;
 use super::steps::Ended;
 use super::{Outcome, incompatible};
 use crate::element::Real;
@@ -18,7 +19,7 @@ use crate::gpu::Gpu;
 use crate::gpu::choice::Choice;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
-use crate::method::options::{Cycles, Method, Options};
+use crate::method::options::{Cycles, Options};
 use crate::pes::reduction::Reduction;
 use crate::problem::scale::Scale;
 use crate::problem::space::{Problem3d, Side};
@@ -32,13 +33,9 @@ pub(crate) fn run<F: Real>(
     options: &Options<'_>,
     observer: &mut impl FnMut(&Progress<'_>),
 ) -> Result<Option<Outcome<F>>, SolveError> {
-    let (Method::Multigrid(cycles) | Method::Automatic(cycles)) = &options.method else {
-        return Ok(None);
-    };
-    let by_rows = (problem.source.is_some() && given.source.is_none())
-        || (problem.initial.is_some() && given.initial.is_none());
-    let gpu = options.gpu.as_ref().filter(|_| options.only_solves());
-    let Some(gpu) = gpu.filter(|_| !by_rows && !problem.is_general() && pe.n_pes() == 1) else {
+    let by_rows = [problem.source.is_some(), problem.initial.is_some()];
+    let by = given.solved_by(pe, by_rows, options);
+    let Some((gpu, cycles)) = by.filter(|_| !problem.is_general()) else {
         return Ok(None);
     };
     GpuBox::check(problem.size)?;

@@ -2,12 +2,19 @@
 
 use std::io;
 
+use crosswarp_shmem::Pe;
+
+use super::fewest_cells;
 use crate::element::Real;
+use crate::engine::cpu::multigrid::finest::End;
 use crate::engine::cpu::multigrid::shape::Shape;
+use crate::engine::cpu::multigrid::space::hierarchy::finest_shape;
 use crate::engine::cpu::multigrid::space::level::{DEPTH, Level};
 use crate::engine::cpu::multigrid::space::line::Line;
 use crate::engine::cpu::multigrid::space::points::{ALONG_AXES, Points};
 use crate::engine::cpu::multigrid::space::side_by_side::{at_once, side_by_side};
+use crate::field::partition::Partition;
+use crate::method::options::Options;
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 use crate::problem::ProblemError;
@@ -43,6 +50,44 @@ pub(super) fn first_bad(
         y: point / nx % ny,
         z: point / nx / ny,
     }))
+}
+
+/// How a box is dealt to PEs.
+pub(super) struct Layout {
+    pub ends: [[End; 2]; 3],
+    pub lines: [Line; 3],
+    pub partition: Partition,
+    pub shape: Shape,
+}
+
+impl Layout {
+    pub fn of<F: Real>(pe: &Pe, problem: &Problem3d<F>, options: &Options<'_>) -> Layout {
+        let ends = problem.sides.map(|sides| {
+            sides.map(|side| match side {
+                Side::Fixed => End::Fixed,
+                Side::Neumann(_) | Side::Robin { .. } => End::Mirror,
+                Side::Periodic => End::Wrap,
+            })
+        });
+        let lines: [Line; 3] = std::array::from_fn(|axis| {
+            Line::finest(problem.size[axis], ends[axis], problem.spacing[axis])
+        });
+        let [.., nz] = problem.size;
+        let partition = Partition::new(nz, 1, pe.n_pes());
+        let cuts = (0..=pe.n_pes())
+            .map(|pe| match pe {
+                0 => 0,
+                pe => partition.rows(pe - 1).end,
+            })
+            .collect();
+        let fewest = fewest_cells(options.gpu.as_ref());
+        Layout {
+            shape: finest_shape(&lines, cuts, pe.my_pe(), fewest),
+            ends,
+            lines,
+            partition,
+        }
+    }
 }
 
 /// What was read of a problem: the first bad point's number and what is wrong with it.

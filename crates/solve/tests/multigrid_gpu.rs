@@ -209,7 +209,7 @@ fn masks_and_coefficients() {
         method: Method::Automatic(Cycles::default()),
         ..options(1e-8)
     };
-    for (nx, ny) in [(70, 60), (513, 300)] {
+    for (nx, ny) in [(70, 60), (513, 300), (290, 514)] {
         for share in [2, 20, 300] {
             let problem = Problem2d {
                 fixed: mask(move |x, y| noise(x, y, 7).is_multiple_of(share)),
@@ -239,6 +239,27 @@ fn masks_and_coefficients() {
             &problem,
             &options(1e-9),
         );
+        // Rows and columns that wrap around: of an even number, and of one that is odd, if not at once.
+        let around = Problem2d {
+            left: Boundary::Periodic,
+            right: Boundary::Periodic,
+            initial: Some(by_cell(move |x, y| {
+                value((x + nx - 3) % (nx - 2), (y + ny - 3) % (ny - 2), 2)
+            })),
+            fixed: mask(move |x, y| {
+                noise((x + nx - 3) % (nx - 2), (y + ny - 3) % (ny - 2), 7).is_multiple_of(40)
+            }),
+            ..noisy::<f64>(nx, ny)
+        };
+        same(gpu, &format!("around {nx} x {ny}"), &around, &options(1e-8));
+        let around = Problem2d {
+            top: Boundary::Periodic,
+            bottom: Boundary::Periodic,
+            reaction: Some(by_cell(|_, _| 0.125)),
+            ..around
+        };
+        let name = format!("around both ways {nx} x {ny}");
+        same(gpu, &name, &around, &options(1e-8));
         // Cycles are slow here: conjugate gradients take over.
         let problem = Problem2d {
             coefficient: Some(by_cell(

@@ -23,6 +23,10 @@ constexpr int level_threads = 256;
 constexpr int restricted_rows = 32;
 // Threads of a block where each has a column of some rows: few, so that few lie beyond the last column.
 constexpr int column_threads = 64;
+// Threads of a block that makes a level of the finer one,
+constexpr int galerkin_threads = 128;
+// and its columns: each thread has a point.
+constexpr int galerkin_columns = 32;
 // Threads of a block of an exchange,
 constexpr int level_exchange_threads = 256;
 // and most PEs that it sends to.

@@ -5,6 +5,11 @@
 
 namespace crosswarp {
 
+// The part of a point's length along an axis of `len` points that lies in the grid: a half on mirrors.
+__device__ __forceinline__ double part_along(int at, int len, int first, int last) {
+    return (at == 0 && first == end_mirror) || (at == len - 1 && last == end_mirror) ? 0.5 : 1.0;
+}
+
 template <bool varying> struct five_point {
     using number = double;
     static constexpr bool corners = false;

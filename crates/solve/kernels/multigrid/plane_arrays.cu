@@ -1,15 +1,10 @@
 // Between arrays of the caller's, of all points of a plane, and the finest level: what the host else reads and writes by rows,
 // with the same operations (`method/multigrid/load.rs`).
 #include "leaf.cuh"
-#include "multigrid/arguments.cuh"
+#include "multigrid/five_point.cuh"
 #include "multigrid/magnitude.cuh"
 
 namespace crosswarp {
-
-// The part of a point's length along an axis of `len` points that lies in the grid: a half on mirrors.
-__device__ __forceinline__ double part_along(int at, int len, int first, int last) {
-    return (at == 0 && first == end_mirror) || (at == len - 1 && last == end_mirror) ? 0.5 : 1.0;
-}
 
 template <class F> __device__ __forceinline__ double part_of(const level_arrays<F>& g, int x, int y) {
     return part_along(x, g.nx, g.ends[0], g.ends[1]) * part_along(y, g.ny, g.ends[2], g.ends[3]);

@@ -29,6 +29,10 @@ namespace crosswarp {
         pub(crate) RESTRICTED_ROWS: usize = "restricted_rows": "int" = 32;
         /// Threads of a block where each has a column of some rows: few, so that few lie beyond the last column.
         pub(crate) COLUMN_THREADS: usize = "column_threads": "int" = 64;
+        /// Threads of a block that makes a level of the finer one,
+        pub(crate) GALERKIN_THREADS: usize = "galerkin_threads": "int" = 128;
+        /// and its columns: each thread has a point.
+        pub(crate) GALERKIN_COLUMNS: usize = "galerkin_columns": "int" = 32;
         /// Threads of a block of an exchange,
         pub(crate) LEVEL_EXCHANGE_THREADS: usize = "level_exchange_threads": "int" = 256;
         /// and most PEs that it sends to.

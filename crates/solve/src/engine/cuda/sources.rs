@@ -17,8 +17,8 @@ use crate::gpu::box_arguments::{
     self, BOX_THREADS, COLUMN_NUMBERS, PAIR_NUMBERS, RESIDUAL_PLANES, THREAD_ROWS, TILE_X,
 };
 use crate::gpu::level_arguments::{
-    self, COLUMN_THREADS, LEVEL_EXCHANGE_THREADS, LEVEL_THREADS, PASS_THREADS, SMALL_SHARED,
-    SMALL_THREADS, TILE_THREADS,
+    self, COLUMN_THREADS, GALERKIN_THREADS, LEVEL_EXCHANGE_THREADS, LEVEL_THREADS, PASS_THREADS,
+    SMALL_SHARED, SMALL_THREADS, TILE_THREADS,
 };
 
 /// Header `name` of `kernels/`.
@@ -63,6 +63,7 @@ const LEVEL_HEADERS: &[(&str, &str)] = &[
     header!("multigrid/finest_steps.cuh"),
     header!("multigrid/finest_tile.cuh"),
     header!("multigrid/five_point.cuh"),
+    header!("multigrid/galerkin.cuh"),
     header!("multigrid/magnitude.cuh"),
     header!("multigrid/neighbours.cuh"),
     header!("multigrid/nine_point.cuh"),
@@ -377,6 +378,11 @@ pub const KERNELS: &[Source<'static>] = &[
         "finest_tile_2_2": TILE_THREADS, "finest_tile_begun_2": TILE_THREADS
     ),
     file!(
+        LEVEL_HEADERS, "multigrid/galerkin.cu",
+        "galerkin_masked": GALERKIN_THREADS, "galerkin_varying": GALERKIN_THREADS, "galerkin_coarse": GALERKIN_THREADS,
+        "galerkin_inverse": GALERKIN_THREADS
+    ),
+    file!(
         LEVEL_HEADERS, "multigrid/levels.cu",
         "level_begin": LEVEL_THREADS, "level_restrict_right_side": LEVEL_THREADS, "level_square": LEVEL_THREADS,
         "level_add_leaves": LEVEL_THREADS, "level_publish_sum": LEVEL_THREADS
@@ -448,9 +454,10 @@ mod tests {
     use super::*;
 
     /// What may hold several kernels: together they are compiled as fast as one of the others.
-    const OF_SEVERAL: [&str; 12] = [
+    const OF_SEVERAL: [&str; 13] = [
         "jacobi/one_sweep/sweep.cu",
         "jacobi/between_passes.cu",
+        "multigrid/galerkin.cu",
         "multigrid/levels.cu",
         "multigrid/tiles.cu",
         "multigrid/finest_tiles.cu",

@@ -13,9 +13,9 @@ use super::{Given, Outcome, incompatible};
 use crate::element::Real;
 use crate::engine::cpu::multigrid::finest::End;
 use crate::engine::cpu::multigrid::hierarchy::Hierarchy;
-use crate::engine::cuda::multigrid::GpuCycles;
 use crate::engine::cuda::multigrid::arrays::{Arrays, OfProblem};
 use crate::engine::cuda::multigrid::equations::RightSide;
+use crate::engine::cuda::multigrid::{CyclesOf, GpuCycles};
 use crate::field::storage::Field;
 use crate::gpu::Gpu;
 use crate::method::error::SolveError;
@@ -150,13 +150,13 @@ impl Plane<'_, Hierarchy<f32>> {
 
     /// Levels on `gpu`, with room for the field and, if there is something on it, the right side.
     fn on_gpu<F: Real>(
-        &self,
+        &mut self,
         problem: &Problem2d<F>,
         gpu: &Gpu,
         first: First,
         has_source: bool,
     ) -> Result<OnGpu<F>, SolveError> {
-        let solver = &self.solver;
+        let solver = &mut self.solver;
         let (layout, finest) = (&solver.layout, solver.equations());
         let (flows, largest_flow) = flows(problem, layout, finest, self.operator);
         let mut all = flows.iter().flatten().flatten();
@@ -166,9 +166,6 @@ impl Plane<'_, Hierarchy<f32>> {
             true => RightSide::Room,
             false => RightSide::Zero,
         };
-        let [_, row] = layout.first;
-        let full = first == First::Full;
-        let cycles = GpuCycles::new(gpu, &solver.levels, None, right_side, row, full, true)?;
         let [h_x, h_y] = problem.spacings();
         let of_problem = OfProblem {
             size: [problem.nx, problem.ny],
@@ -181,6 +178,14 @@ impl Plane<'_, Hierarchy<f32>> {
             area: h_x * h_y,
             operator_scale: self.operator.unwrap_or(Scale::NONE).down(1.0),
         };
+        let of = CyclesOf {
+            u: None,
+            right_side,
+            first: layout.first[1],
+            full: first == First::Full,
+            whole_gpu: true,
+        };
+        let cycles = GpuCycles::new(gpu, &mut solver.levels, &mut solver.rows, of)?;
         Ok(OnGpu {
             arrays: Arrays::new(&cycles, &of_problem)?,
             cycles,

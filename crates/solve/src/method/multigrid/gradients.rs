@@ -254,6 +254,7 @@ impl Solver<'_, Hierarchy<f32>> {
             (_, Ok(gpu)) => gpu.save(Part::U, u)?,
             (_, Err(cycles)) => cycles.save(u)?,
         }
+        self.levels.make_all(&mut self.rows)?;
         Ok(None)
     }
 }

@@ -39,8 +39,8 @@ use crate::engine::cpu::multigrid::finest_level::FinestLevel;
 use crate::engine::cpu::multigrid::hierarchy::Hierarchy;
 use crate::engine::cpu::multigrid::shape::HALO;
 use crate::engine::cpu::multigrid::sums::LeafSums;
-use crate::engine::cuda::multigrid::GpuCycles;
 use crate::engine::cuda::multigrid::exchange;
+use crate::engine::cuda::multigrid::{CyclesOf, GpuCycles};
 use crate::exchange::level_puts::LevelPuts;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::band::Band;
@@ -545,18 +545,22 @@ impl Solver<'_, Hierarchy<f32>> {
             // Blocks that wait for each other may not take the room of kernels that others wait for.
             let puts = self.rows.gpus.puts.as_ref();
             let whole_gpu = puts.is_none_or(LevelPuts::is_alone);
-            let (row, full) = (self.layout.first[1], *first == First::Full);
             let made = GpuCycles::new(
                 gpu,
-                &self.levels,
-                Some(u),
-                right_side.into(),
-                row,
-                full,
-                whole_gpu,
+                &mut self.levels,
+                &mut self.rows,
+                CyclesOf {
+                    u: Some(u),
+                    right_side: right_side.into(),
+                    first: self.layout.first[1],
+                    full: *first == First::Full,
+                    whole_gpu,
+                },
             );
             self.gpu = Some(all_ready_by(&self.reduction, made)?);
             ended.on_gpu = true;
+        } else {
+            self.levels.make_all(&mut self.rows)?;
         }
         if by_gradients || ended.gradients_from.is_some() {
             ended.setup_seconds = self.so_far();

@@ -109,18 +109,23 @@ impl<'p> Plane<'p, Hierarchy<f32>> {
             } = made;
             let symmetric = Smoothing::chebyshev(pre, post, FINEST_INTERVAL);
             // With a mask or couplings that differ, the other levels decide how fast cycles are.
-            let is_plain = finest.fixed.is_none() && finest.coefficients.is_none();
+            let is_plain = finest.is_plain();
             let smoothing = match is_plain && finest.shape.has_two_colours() {
                 true => Smoothing::of_colours(&symmetric, OMEGAS),
                 false => symmetric.clone(),
             };
             let coarse = Smoothing::chebyshev(pre, post, COARSE_INTERVAL);
             let smoothing = [smoothing, symmetric, coarse];
-            let made = Hierarchy::new(finest, shapes, singular, smoothing, rows, reduction);
-            made.map_err(|error| match error {
+            let made = Hierarchy::new(finest, shapes, singular, smoothing, reduction);
+            let mut made = made.map_err(|error| match error {
                 SetUpError::Memory(error) => SolveError::Memory(error),
                 SetUpError::Pe(error) => error.into(),
-            })
+            })?;
+            // Where points differ, a GPU makes levels in less time than it takes to bring them there.
+            if gpu.is_none() || pe.n_pes() > 1 || is_plain {
+                made.make_all(rows)?;
+            }
+            Ok(made)
         })
     }
 }

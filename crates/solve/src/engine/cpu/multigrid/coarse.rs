@@ -106,6 +106,11 @@ impl<T: Real> Operator<T> {
         });
     }
 
+    /// Takes row `y` as it is stored: all parts, with the columns on both sides.
+    pub fn set_stored(&mut self, y: isize, row: &[T]) {
+        self.parts.set(y, row);
+    }
+
     /// The row without neighbours that are one and the same: on an axis of one point that wraps around, a point is no
     /// neighbour of itself, and its neighbours across are those along.
     fn folded<'r>(&self, row: &'r OperatorRow) -> Cow<'r, OperatorRow> {
@@ -140,7 +145,8 @@ impl<T: Real> Operator<T> {
         &mut self,
         rows: &mut LevelRows<'_>,
         gather: bool,
-        [plain, masked]: [bool; 2],
+        plain: bool,
+        masked: bool,
     ) -> Result<(), PeError> {
         if gather {
             rows.gather(&self.shape, &mut self.parts)?;

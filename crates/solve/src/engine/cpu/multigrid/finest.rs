@@ -60,6 +60,11 @@ impl Finest {
         finest
     }
 
+    /// Whether nothing but the sides tells points apart.
+    pub fn is_plain(&self) -> bool {
+        self.fixed.is_none() && self.coefficients.is_none()
+    }
+
     fn free_blocks(&self) -> Blocks {
         let free = self.columns();
         Blocks::around(self.shape.rows(HALO), self.shape.x, |y, columns| {

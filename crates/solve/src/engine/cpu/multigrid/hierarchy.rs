@@ -7,6 +7,7 @@ use super::dense::Dense;
 use super::finest::Finest;
 use super::finest_level::FinestLevel;
 use super::galerkin::{CoarseRow, Transfer, coarsen};
+use super::interpolation::WEIGHTS;
 use super::shape::Shape;
 use super::smoothing::Smoothing;
 use crate::element::Real;
@@ -31,6 +32,9 @@ pub(crate) struct Hierarchy<T> {
     pub transfer: Transfer<T>,
     pub levels: Vec<Coarse<T>>,
     pub dense: Dense,
+    /// The first level that is made here: those before it are all zero, and a GPU's to make.
+    made_from: usize,
+    singular: bool,
     pub(super) spare: Spare<T>,
     /// Corrections times 2^`exponent` are for the field.
     pub(super) exponent: i32,
@@ -54,7 +58,7 @@ pub(crate) fn coarser_shapes(finest: &Shape) -> Vec<Shape> {
 }
 
 impl<T: Real> Hierarchy<T> {
-    /// Makes the levels. Collective.
+    /// Room for the levels, which are all zero: [`make`](Self::make) makes them. Collective.
     ///
     /// `singular`: constants are in the kernel of the operator.
     pub fn new(
@@ -62,7 +66,6 @@ impl<T: Real> Hierarchy<T> {
         shapes: &[Shape],
         singular: bool,
         [smoothing, symmetric_smoothing, coarse_smoothing]: [Smoothing; 3],
-        rows: &mut LevelRows<'_>,
         reduction: &Reduction<'_>,
     ) -> Result<Hierarchy<T>, SetUpError> {
         let steps = smoothing.pre.len() + smoothing.post.len();
@@ -78,40 +81,61 @@ impl<T: Real> Hierarchy<T> {
             Ok((FinestLevel::new(finest, steps)?, levels, spare))
         };
         // Before what PEs do together, which none may miss for want of memory.
-        let (top, mut levels, spare) = all_ready_by(reduction, room().map_err(SetUpError::from))?;
-        let mut transfer = None;
-        let (finest, isa) = (&top.equations, top.isa);
-        let masked = finest.fixed.is_some();
-        let plain = !masked && finest.coefficients.is_none();
-        for (at, shape) in shapes.iter().enumerate() {
-            let (before, rest) = levels.split_at_mut(at);
-            let (from, level) = (before.last_mut(), &mut rest[0]);
-            let spread = from
-                .as_ref()
-                .map_or(finest.shape.spread, |from| from.operator.shape.spread);
-            let operator = &mut level.operator;
-            let take = |y: isize, row: CoarseRow<'_>| operator.set_row(y, row);
-            match from {
-                None => transfer = Some(coarsen(isa, finest, shape, take)),
-                Some(from) => from.transfer = Some(coarsen(isa, &from.operator, shape, take)),
-            }
-            level
-                .operator
-                .complete(rows, spread && !shape.spread, [plain, masked])?;
-        }
-        let last = levels.last().expect("there is a coarse level");
-        let dense = Dense::new(&last.operator, singular);
+        let (top, levels, spare) = all_ready_by(reduction, room().map_err(SetUpError::from))?;
+        let coarse = &levels.first().expect("there is a coarse level").operator;
         Ok(Hierarchy {
             spare,
-            transfer: transfer.expect("there is a coarse level"),
+            transfer: Transfer::new(coarse.shape.stored(), coarse.shape.x.len, WEIGHTS),
             top,
             smoothing,
             symmetric_smoothing,
             coarse_smoothing,
+            made_from: levels.len(),
             levels,
-            dense,
+            dense: Dense::of_matrix(Vec::new(), 0, singular),
+            singular,
             exponent: 0,
         })
+    }
+
+    /// Makes the levels from `first` on of the one before, which has its operator, and the factor of the last. Collective.
+    pub fn make(&mut self, first: usize, rows: &mut LevelRows<'_>) -> Result<(), PeError> {
+        let (finest, isa) = (&self.top.equations, self.top.isa);
+        for at in first..self.levels.len() {
+            let (before, rest) = self.levels.split_at_mut(at);
+            let (from, level) = (before.last_mut(), &mut rest[0]);
+            let spread = from
+                .as_ref()
+                .map_or(finest.shape.spread, |from| from.operator.shape.spread);
+            let shape = level.operator.shape.clone();
+            let operator = &mut level.operator;
+            let take = |y: isize, row: CoarseRow<'_>| operator.set_row(y, row);
+            match from {
+                None => self.transfer = coarsen(isa, finest, &shape, take),
+                Some(from) => from.transfer = Some(coarsen(isa, &from.operator, &shape, take)),
+            }
+            let gather = spread && !shape.spread;
+            level
+                .operator
+                .complete(rows, gather, finest.is_plain(), finest.fixed.is_some())?;
+        }
+        let last = self.levels.last().expect("there is a coarse level");
+        self.dense = Dense::new(&last.operator, self.singular);
+        self.made_from = first;
+        Ok(())
+    }
+
+    /// Makes the levels that have been left to a GPU. Collective.
+    pub fn make_all(&mut self, rows: &mut LevelRows<'_>) -> Result<(), PeError> {
+        match self.made_from {
+            0 => Ok(()),
+            _ => self.make(0, rows),
+        }
+    }
+
+    /// The first level that is made.
+    pub fn made_from(&self) -> usize {
+        self.made_from
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) const RIGHT: [usize; 2] = [0, 1];
 pub(super) const BELOW: [usize; 2] = [2, 3];
 /// The point to the right of that: from (I, J), (I + 1, J), (I, J + 1), (I + 1, J + 1).
 pub(super) const AMID: [usize; 4] = [4, 5, 6, 7];
-pub(super) const WEIGHTS: usize = 8;
+pub(crate) const WEIGHTS: usize = 8;
 
 /// The weights of the points of coarse row J and of the row after it; column I is at I + 1, from −1 to the number of
 /// coarse columns.

@@ -16,7 +16,7 @@ mod galerkin_product;
 mod half_rows;
 pub(crate) mod hierarchy;
 mod hooks;
-mod interpolation;
+pub(crate) mod interpolation;
 mod neighbours;
 pub(crate) mod operator_rows;
 mod red_black;

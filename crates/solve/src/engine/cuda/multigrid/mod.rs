@@ -10,6 +10,7 @@ mod array_kernels;
 pub(crate) mod arrays;
 pub(crate) mod equations;
 pub(crate) mod exchange;
+mod galerkin;
 mod level;
 mod small;
 pub(crate) mod space;
@@ -25,6 +26,7 @@ use crosswarp_prim::Superaccumulator;
 use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
 use self::equations::{DeviceEquations, RightSide};
+use self::galerkin::MadeLevel;
 use self::level::{
     DeviceLevel, Kind, PassKernel, Plan, coarse_kernels, finest_fitting, finest_kernels, fitting,
     preconditioning_kernels,
@@ -69,6 +71,19 @@ struct Coarse {
     _transfer: Option<DeviceTable<f32>>,
 }
 
+/// What cycles begin with.
+pub(crate) struct CyclesOf<'a> {
+    /// The field, which else is zero.
+    pub u: Option<&'a Field<f64>>,
+    pub right_side: RightSide<'a>,
+    /// Row 0's number in the leaves.
+    pub first: usize,
+    /// What [`begin`](GpuCycles::begin) will be told.
+    pub full: bool,
+    /// See [`Small::new`].
+    pub whole_gpu: bool,
+}
+
 /// All levels, in the memory of a GPU.
 pub(crate) struct GpuCycles {
     finest: DeviceLevel<f64>,
@@ -96,17 +111,20 @@ struct Kept {
 }
 
 impl GpuCycles {
-    /// Copies the levels, the field, which else is zero, and the right side. `first`: row 0's number in the leaves. `full`: what
-    /// [`begin`](Self::begin) will be told. `whole_gpu`: see [`Small::new`].
+    /// Copies the levels, or makes those that have been left to it, the field and the right side.
     pub(crate) fn new(
         gpu: &Gpu,
-        hierarchy: &Hierarchy<f32>,
-        u: Option<&Field<f64>>,
-        right_side: RightSide<'_>,
-        first: usize,
-        full: bool,
-        whole_gpu: bool,
+        hierarchy: &mut Hierarchy<f32>,
+        rows: &mut LevelRows<'_>,
+        of: CyclesOf<'_>,
     ) -> Result<GpuCycles, GpuError> {
+        let CyclesOf {
+            u,
+            right_side,
+            first,
+            full,
+            whole_gpu,
+        } = of;
         let finest = &hierarchy.top.equations;
         DeviceEquations::check(finest)?;
         let device = &gpu.device;
@@ -123,16 +141,28 @@ impl GpuCycles {
             .map(|pass| pass.name)
             .collect();
         let others = [BEGIN, RESTRICT_RIGHT_SIDE, SQUARE, small::KERNEL];
-        kernels::compile_together(device, names.into_iter().chain(others).chain(sums::KERNELS));
-        let levels = coarse_levels(&arena, hierarchy, &coarse_passes)?;
+        let makers = match hierarchy.made_from() {
+            0 => Vec::new(),
+            _ => galerkin::kernels_of(kind).to_vec(),
+        };
+        let others = others.into_iter().chain(sums::KERNELS).chain(makers);
+        kernels::compile_together(device, names.into_iter().chain(others));
+        let made = galerkin::make(&arena, hierarchy, rows, equations.arguments)?;
+        let finest = &hierarchy.top.equations;
+        let (levels, made) = coarse_levels(&arena, hierarchy, made, &coarse_passes)?;
         let coarse = &hierarchy.levels[0].operator.shape;
-        let transfer = transfer_table(&arena, &hierarchy.transfer, &finest.shape, coarse)?;
+        let transfer = match made {
+            Some(transfer) => transfer,
+            None => transfer_table(&arena, &hierarchy.transfer, &finest.shape, coarse)?,
+        };
         let bands = equations.bands.clone();
         let sums = LeafSums::new(&arena, finest.shape.x.len, bands, 1)?;
         let next = levels.first().expect("there is a coarse level");
         let stored = Stored::of(&finest.shape);
-        let [calm_start, calm_end] =
-            longest_run(stored.inside(), |y| hierarchy.transfer.identity(y / 2));
+        let [calm_start, calm_end] = match hierarchy.made_from() {
+            0 => longest_run(stored.inside(), |y| hierarchy.transfer.identity(y / 2)),
+            _ => [0; 2],
+        };
         let [transfer_index, transfer_rows] = transfer.addresses();
         let arguments = LevelPass {
             transfer_index,
@@ -585,28 +615,43 @@ fn transfer_table(
     DeviceTable::new(arena, transfer, coarse.y, computed_rows(fine, coarse))
 }
 
-/// The levels below the finest one.
+/// The levels below the finest one, of which the first have been `made` here, and if they have the weights to the finest.
 fn coarse_levels(
     arena: &Arena,
     hierarchy: &Hierarchy<f32>,
+    mut made: Vec<MadeLevel>,
     passes: &[PassKernel],
-) -> Result<Vec<Coarse>, GpuError> {
+) -> Result<(Vec<Coarse>, Option<DeviceTable<f32>>), GpuError> {
     let mut levels: Vec<Coarse> = Vec::new();
-    for from in hierarchy.levels.iter().rev() {
+    // From the level before to this one.
+    let mut to_finer = None;
+    for (at, from) in hierarchy.levels.iter().enumerate().rev() {
         let next = levels.last();
         let shape = &from.operator.shape;
         let stored = Stored::of(shape);
         let [parts, inverse] = from.operator.tables();
-        let made = [
-            DeviceTable::new(arena, parts, shape.y, stored.own.clone())?,
-            DeviceTable::new(arena, inverse, shape.y, stored.own.clone())?,
-        ];
-        let transfer = match (&from.transfer, next) {
-            (Some(transfer), Some(next)) => {
+        let transfer = match (to_finer.take(), &from.transfer, next) {
+            (Some(made), ..) => Some(made),
+            (None, Some(transfer), Some(next)) => {
                 Some(transfer_table(arena, transfer, shape, &next.level.shape)?)
             }
             _ => None,
         };
+        let tables = match made.len() > at {
+            true => made.pop().map(|level| {
+                to_finer = Some(level.transfer);
+                level.operator
+            }),
+            false => None,
+        };
+        let tables = match tables {
+            Some(tables) => tables,
+            None => [
+                DeviceTable::new(arena, parts, shape.y, stored.own.clone())?,
+                DeviceTable::new(arena, inverse, shape.y, stored.own.clone())?,
+            ],
+        };
+        // Of levels that have been made here nobody knows which rows are the same.
         let [mut calm_start, mut calm_end] = match &from.transfer {
             Some(transfer) => longest_run(stored.inside(), |y| {
                 (parts.identity(y), transfer.identity(y / 2))
@@ -626,8 +671,8 @@ fn coarse_levels(
         let right_side = DeviceField::new(arena, shape.x.len, &stored)?;
         let axis_end = |wraps| if wraps { END_WRAP } else { END_OPEN };
         let [across, down] = [shape.x.wraps, shape.y.wraps].map(axis_end);
-        let [operator_index, operator_rows] = made[0].addresses();
-        let [inverse_index, inverse_rows] = made[1].addresses();
+        let [operator_index, operator_rows] = tables[0].addresses();
+        let [inverse_index, inverse_rows] = tables[1].addresses();
         let [transfer_index, transfer_rows] =
             transfer.as_ref().map_or([0; 2], DeviceTable::addresses);
         let arguments = LevelPass {
@@ -650,10 +695,10 @@ fn coarse_levels(
         levels.push(Coarse {
             level: DeviceLevel::new(arena, shape, arguments, &passes, COARSE_ROWS)?,
             right_side,
-            _tables: made,
+            _tables: tables,
             _transfer: transfer,
         });
     }
     levels.reverse();
-    Ok(levels)
+    Ok((levels, to_finer))
 }

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use bytemuck::Pod;
-use crosswarp_cuda::{PinnedBuffer, Stream};
+use crosswarp_cuda::{BufferRef, PinnedBuffer, Stream};
 
 use crate::element::Real;
 use crate::engine::cpu::multigrid::row_table::RowTable;
@@ -20,6 +20,7 @@ use crate::gpu::error::GpuError;
 const COPY: usize = 1 << 20;
 /// Elements of a row from which on fields are copied as parts of them are: twice as many would be page-locked.
 const LONGEST_LOCKED: usize = 8 * COPY;
+
 /// Rows of a [`RowTable`] from −1 on.
 pub(super) struct DeviceTable<T: Real> {
     index: ArenaBuffer<u32>,
@@ -63,9 +64,36 @@ impl<T: Real> DeviceTable<T> {
         })
     }
 
+    /// Room for the rows of a level with `axis` that a kernel makes, so that all are there: row y is number y + 1. Number 0 is of
+    /// zeros.
+    pub fn room(arena: &Arena, axis: Axis, columns: usize, parts: usize) -> Result<Self, GpuError> {
+        let (len, elements) = (axis.len as u32, parts * (columns + 2));
+        let above = if axis.wraps { len } else { 0 };
+        let index: Vec<u32> = std::iter::once(above).chain(1..=len).collect();
+        let rows = arena.buffer((axis.len + 1) * elements)?;
+        arena.stream().zero(rows.range(..elements))?;
+        Ok(DeviceTable {
+            index: arena.copied(&index)?,
+            rows,
+        })
+    }
+
+    /// All rows of a table that [`room`](Self::room) has made, from row 0 on.
+    pub fn made_rows(&self, stream: &Stream) -> Result<Vec<T>, GpuError> {
+        let elements = self.rows.len() / self.index.len();
+        let mut rows = vec![T::ZERO; self.rows.len() - elements];
+        stream.read(&mut rows, self.rows.range(elements..))?;
+        Ok(rows)
+    }
+
     /// Addresses of the index of row 0, and of the rows.
     pub fn addresses(&self) -> [u64; 2] {
         [self.index.address() + 4, self.rows.address()]
+    }
+
+    /// The address of the rows, number 0 first.
+    pub fn rows(&self) -> BufferRef<'_, T> {
+        self.rows.range(..)
     }
 }
 

@@ -44,12 +44,15 @@ pub use gpu::strategy::{Strategy, UnknownStrategy};
 pub use method::error::SolveError;
 pub use method::jacobi::Progress;
 pub use method::multigrid::arrays::DeviceArrays;
+pub use method::multigrid::voids::DeviceVoids;
 pub use method::options::{Checkpointing, Cycles, First, Method, Options, OptionsError};
 pub use pes::error::PeError;
 pub use problem::space::{PlaneSource, Problem3d, Side};
 pub use problem::{Boundary, Norm, Problem1d, Problem2d, ProblemError, Robin, RowSource};
 pub use solution::Solution;
-pub use solve::{solve_1d, solve_2d, solve_3d, solve_3d_on_device};
+pub use solve::{
+    fill_on_device, solve_1d, solve_2d, solve_2d_on_device, solve_3d, solve_3d_on_device,
+};
 pub use solver::{Gradients, Solver2d};
 
 /// For the other crates of the project.

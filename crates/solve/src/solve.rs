@@ -21,6 +21,7 @@ use crate::method::error::SolveError;
 use crate::method::jacobi::{self, Progress, Settings};
 use crate::method::multigrid::arrays::{DeviceArrays, OnGpu};
 use crate::method::multigrid::plane::Plane;
+use crate::method::multigrid::voids::DeviceVoids;
 use crate::method::multigrid::{self, Outcome};
 use crate::method::options::{Cycles, Method, Options, OptionsError};
 use crate::pes::agree::{all_ready_by, first_bad, least};
@@ -45,7 +46,9 @@ pub(crate) struct Compiled<F: Real> {
     pub by_levels: ByLevels<F>,
     /// and with arrays on a GPU: [`Plane::solve_arrays`].
     pub arrays_by_levels: ArraysByLevels<F>,
-    arrays_of_space: ArraysOfSpace<F>,
+    arrays_of_plane: ArraysOf<F, Problem2d<F>>,
+    arrays_of_space: ArraysOf<F, Problem3d<F>>,
+    voids: FillVoids<F>,
 }
 
 type Solve<F, P> = fn(&Pe, &P, &Options<'_>, Observer<'_>) -> Result<Solution<F>, SolveError>;
@@ -67,10 +70,18 @@ type ArraysByLevels<F> = fn(
     Observer<'_>,
 ) -> Result<Option<Outcome<F>>, SolveError>;
 
-type ArraysOfSpace<F> = fn(
+type ArraysOf<F, P> = fn(
     &Pe,
-    &Problem3d<F>,
+    &P,
     &DeviceArrays<'_, F>,
+    &Options<'_>,
+    Observer<'_>,
+) -> Result<Option<Outcome<F>>, SolveError>;
+
+type FillVoids<F> = fn(
+    &Pe,
+    [usize; 2],
+    &DeviceVoids<'_, F>,
     &Options<'_>,
     Observer<'_>,
 ) -> Result<Option<Outcome<F>>, SolveError>;
@@ -81,13 +92,19 @@ impl<F: Real> Compiled<F> {
             line,
             plane,
             space,
-            levels: |pe, problem, cycles| Plane::new(pe, problem, cycles, None),
+            levels: |pe, problem, cycles| Plane::new(pe, problem, cycles, None, None),
             by_levels: |plane, problem, options, observer| plane.solve(problem, options, observer),
             arrays_by_levels: |plane, problem, arrays, kept, options, observer| {
                 plane.solve_arrays(problem, arrays, kept, options, observer)
             },
+            arrays_of_plane: |pe, problem, arrays, options, observer| {
+                multigrid::arrays::run(pe, problem, arrays, options, observer)
+            },
             arrays_of_space: |pe, problem, arrays, options, mut observer| {
                 multigrid::space_arrays::run(pe, problem, arrays, options, &mut observer)
+            },
+            voids: |pe, size, voids, options, observer| {
+                multigrid::voids::run(pe, size, voids, options, observer)
             },
         }
     }
@@ -186,6 +203,53 @@ pub fn solve_3d<F: Real>(
     mut observer: impl FnMut(&Progress<'_>),
 ) -> Result<Solution<F>, SolveError> {
     (compiled().space)(pe, problem, options, &mut observer)
+}
+
+/// Solves as [`solve_2d`] by cycles, from arrays in the memory of the GPU of `options` and into one: none of them comes to the host.
+/// [`Solver2d::solve_on_device`](crate::Solver2d::solve_on_device), used once: bits, what is left to the host, errors and panics are
+/// its own.
+pub fn solve_2d_on_device<F: Real>(
+    pe: &Pe,
+    problem: &Problem2d<F>,
+    arrays: &DeviceArrays<'_, F>,
+    options: &Options<'_>,
+    mut observer: impl FnMut(&Progress<'_>),
+) -> Result<Option<Solution<F>>, SolveError> {
+    problem.check()?;
+    options.check()?;
+    arrays.assert_points(problem.nx * problem.ny);
+    let outcome = (compiled().arrays_of_plane)(pe, problem, arrays, options, &mut observer)?;
+    Ok(outcome.map(Solution::of_cycles))
+}
+
+/// Fills the voids of an array of `size` columns and rows in the memory of the GPU of `options`, as [`solve_2d`] solves
+/// [`Problem2d::fill_natural`] by cycles: with the same bits, and without the array on the host. The call waits for the end of its
+/// work, not for that of other streams before it.
+///
+/// `None` where the host has to be asked: without a known cell, or with one whose value is not finite (it says which), and for what
+/// [`Solver2d::solve_on_device`](crate::Solver2d::solve_on_device) leaves to the host.
+///
+/// Errors: sizes below 3 or too large, nothing unknown, and as of [`solve_2d`]. Panics if an array has not as many elements as the grid has cells.
+pub fn fill_on_device<F: Real>(
+    pe: &Pe,
+    size: [usize; 2],
+    voids: &DeviceVoids<'_, F>,
+    options: &Options<'_>,
+    mut observer: impl FnMut(&Progress<'_>),
+) -> Result<Option<Solution<F>>, SolveError> {
+    let [nx, ny] = size;
+    Problem2d::<F>::laplace(nx, ny).check()?;
+    options.check()?;
+    let lengths = [
+        Some(voids.values.len()),
+        voids.known.map(|known| known.len()),
+        Some(voids.field.len()),
+    ];
+    for len in lengths.into_iter().flatten() {
+        assert_eq!(len, nx * ny, "an array has an element for each cell");
+    }
+    let outcome = (compiled().voids)(pe, size, voids, options, &mut observer)?;
+    Ok(outcome.map(Solution::of_cycles))
 }
 
 /// Solves as [`solve_3d`], from arrays in the memory of the GPU of `options` and into one: none of them comes to the host. Field, norms

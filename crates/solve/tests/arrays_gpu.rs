@@ -6,7 +6,7 @@ mod cycles;
 
 use std::sync::Arc;
 
-use crosswarp_cuda::{Buffer, BufferRef, Device, Nvrtc, Stream, skip};
+use crosswarp_cuda::{Buffer, BufferRef, Stream};
 use crosswarp_shmem::spmd;
 use crosswarp_solve::{
     Boundary, Cycles, DeviceArrays, First, Gpu, Method, Options, PlaneSource, Problem2d, Problem3d,
@@ -15,20 +15,9 @@ use crosswarp_solve::{
 };
 use cycles::{alone, by_cell, mask, noise, options};
 
-/// A GPU, or nothing and a line that says why the test is skipped.
+/// A GPU, or nothing where the test is skipped.
 fn gpu(test: &str) -> Option<Gpu> {
-    let reason = match (Device::get(0), Nvrtc::get()) {
-        (Ok(device), Ok(_)) => {
-            return Some(Gpu {
-                device,
-                strategy: Strategy::Auto,
-            });
-        }
-        (Err(reason), _) => reason.to_string(),
-        (_, Err(reason)) => reason.to_string(),
-    };
-    skip::skip_gpu(test, 1, reason);
-    None
+    cycles::gpu(test, Strategy::Auto)
 }
 
 /// The values of all points.

@@ -4,7 +4,7 @@
 
 mod cycles;
 
-use crosswarp_cuda::{Device, Nvrtc, skip};
+use crosswarp_cuda::Device;
 use crosswarp_shmem::spmd;
 use crosswarp_solve::{
     Boundary, Checkpointing, Cycles, First, Gpu, Method, Options, Problem2d, Real, Robin, Strategy,
@@ -12,21 +12,10 @@ use crosswarp_solve::{
 };
 use cycles::{Solved, alone, by_cell, mask, noise, options, solve_with};
 
-/// A GPU, or nothing and a line that says why the test is skipped.
+/// A GPU, or nothing where the test is skipped.
 fn gpu(test: &str) -> Option<Gpu> {
-    let reason = match (Device::get(0), Nvrtc::get()) {
-        (Ok(device), Ok(_)) => {
-            return Some(Gpu {
-                device,
-                // Levels are dealt to PEs, however small.
-                strategy: Strategy::DevicePut,
-            });
-        }
-        (Err(reason), _) => reason.to_string(),
-        (_, Err(reason)) => reason.to_string(),
-    };
-    skip::skip_gpu(test, 1, reason);
-    None
+    // Levels are dealt to PEs, however small.
+    cycles::gpu(test, Strategy::DevicePut)
 }
 
 /// On `gpu` and the others that there are, by turns.

@@ -8,7 +8,7 @@ mod cycles;
 use std::sync::Arc;
 
 use boxes::{by_point, mask};
-use crosswarp_cuda::{Device, Nvrtc, skip};
+use crosswarp_cuda::Device;
 use crosswarp_shmem::spmd;
 use crosswarp_solve::{
     Checkpointing, Cycles, First, Gpu, GpuError, Method, Options, OptionsError, PlaneSource,
@@ -16,21 +16,10 @@ use crosswarp_solve::{
 };
 use cycles::{alone, noise, options};
 
-/// A GPU, or nothing and a line that says why the test is skipped.
+/// A GPU, or nothing where the test is skipped.
 fn gpu(test: &str) -> Option<Gpu> {
-    let reason = match (Device::get(0), Nvrtc::get()) {
-        (Ok(device), Ok(_)) => {
-            return Some(Gpu {
-                device,
-                // Levels are dealt to PEs, however small.
-                strategy: Strategy::DevicePut,
-            });
-        }
-        (Err(reason), _) => reason.to_string(),
-        (_, Err(reason)) => reason.to_string(),
-    };
-    skip::skip_gpu(test, 1, reason);
-    None
+    // Levels are dealt to PEs, however small.
+    cycles::gpu(test, Strategy::DevicePut)
 }
 
 /// The bits of the field and of the residuals, and how it ended.

@@ -39,6 +39,9 @@ def plane(
 def plane_on_device(
     size: list[int], problem: dict[str, Any], how: dict[str, Any], single: bool, arrays: dict[str, Any], kept: list[Any]
 ) -> dict[str, Any] | None: ...
+def voids_on_device(
+    size: list[int], how: dict[str, Any], single: bool, array: dict[str, Any], kept: list[Any]
+) -> dict[str, Any] | None: ...
 def space_on_device(
     problem: dict[str, Any], how: dict[str, Any], single: bool, arrays: dict[str, Any], kept: list[Any]
 ) -> dict[str, Any] | None: ...

@@ -296,18 +296,23 @@ def fill(
     array([2., 3., 4., 5., 6.])
     """
     like = _lying_on_gpu("fill", (dem, known))
-    if like is not None:
-        dem, known = _device.host_or_same(dem), _device.host_or_same(known)
-    masked = np.ma.getmaskarray(dem) if isinstance(dem, np.ma.MaskedArray) else None
-    values = as_array(dem if masked is None else np.ma.getdata(dem), "fill")
-    if values.ndim != 2:
-        raise InputError(f"fill takes a grid of two dimensions, not {values.ndim}")
     if rim not in (None, "natural", "interpolated"):
         raise InputError(f"there is no rim {rim!r}; there are 'natural' and 'interpolated'")
     how = _how(
         False, method, relative_tolerance, max_cycles, smooth, tolerance, max_sweeps, norm, sweeps_per_pass, threads,
         progress, natural=rim == "natural", gpu=None if like is None else like.device,
     )  # fmt: skip
+    stated = relative_tolerance is not None
+    if like is not None:
+        by_cycles = how["method"] in ("auto", "mg") and rim != "interpolated"
+        solved = _voids_on_device(like, known, nodata, how) if by_cycles else None
+        if solved is not None:
+            return _result(*solved, how, stated)
+        dem, known = _device.host_or_same(dem), _device.host_or_same(known)
+    masked = np.ma.getmaskarray(dem) if isinstance(dem, np.ma.MaskedArray) else None
+    values = as_array(dem if masked is None else np.ma.getdata(dem), "fill")
+    if values.ndim != 2:
+        raise InputError(f"fill takes a grid of two dimensions, not {values.ndim}")
     by_jacobi = how["method"] == "jacobi"
     if by_jacobi and tolerance is None:
         how["tolerance"] = 1e-4
@@ -321,7 +326,7 @@ def fill(
     natural = not by_jacobi if rim is None else rim == "natural"
     field = _empty(values.shape, values.dtype)
     said = _native.fill(values.shape[1], prepared(values), mask, natural, how, field)
-    return _result(said, field, how, relative_tolerance is not None, like)
+    return _result(said, field, how, stated, like)
 
 
 class Hierarchy:
@@ -785,6 +790,30 @@ def _on_device(
         **{name: None if view is None else view.address for name, view in views.items()},
     }
     said = run(arrays, [field.array, *(view.array for view in views.values() if view is not None)])
+    return None if said is None else (said, _device.finished(field))
+
+
+def _voids_on_device(
+    dem: _device.View, known: Any, nodata: float | None, how: dict[str, Any]
+) -> tuple[dict[str, Any], Any] | None:
+    """Fills the voids of `dem` without a copy: what is said, and the field. `None` if the host has to be asked."""
+    mask = None if known is None else _device.find(known)
+    if dem.dtype not in ("float32", "float64") or len(dem.shape) != 2 or min(dem.shape) < 3:
+        return None
+    if mask is not None and (mask.dtype not in ("bool", "uint8") or mask.shape != dem.shape):
+        return None
+    dem, mask = _device.prepared(dem), None if mask is None else _device.prepared(mask)
+    field = dem.library.empty(dem.shape, dem.dtype, dem)
+    array = {
+        "place": dem.place,
+        "values": dem.address,
+        "known": None if mask is None else mask.address,
+        "nodata": None if nodata is None else float(np.dtype(dem.dtype).type(nodata)),
+        "field": field.address,
+    }
+    ny, nx = dem.shape
+    kept = [field.array, dem.array, *([] if mask is None else [mask.array])]
+    said = _native.voids_on_device([nx, ny], how, dem.dtype == "float32", array, kept)
     return None if said is None else (said, _device.finished(field))
 
 

@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 use crosswarp::cuda::Pod;
 use crosswarp::prim::Scalar;
 use crosswarp::solve::{
-    DeviceArrays, Problem2d, Problem3d, Progress, Real, Solution, SolveError, Solver2d,
-    solve_3d_on_device,
+    DeviceArrays, DeviceVoids, Problem2d, Problem3d, Progress, Real, Solution, SolveError,
+    Solver2d, fill_on_device, solve_2d_on_device, solve_3d_on_device,
 };
 use crosswarp::{Pe, spmd};
 use pyo3::prelude::*;
@@ -28,6 +28,19 @@ pub struct OnDevice {
     field: usize,
 }
 
+/// Waits for what has been given to the stream of `place`.
+fn wait_for(place: &Place) -> Result<(), Failure> {
+    place.with(place.gpu()?, |stream| Ok(stream.synchronize()?))
+}
+
+/// What is said of a solution, if there is one.
+fn report_of<F: Real>(solution: Option<Solution<F>>) -> Result<Option<Report>, Failure> {
+    match solution {
+        Some(solution) if solution.interrupted => Err(Failure::Stopped),
+        solution => Ok(solution.map(Report::of)),
+    }
+}
+
 impl OnDevice {
     /// Waits for what has been given to their stream, and solves by `solve`. Nothing if the host has to.
     fn solve_by<F: Real + Pod>(
@@ -35,8 +48,7 @@ impl OnDevice {
         points: usize,
         solve: impl FnOnce(&DeviceArrays<'_, F>) -> Result<Option<Solution<F>>, SolveError>,
     ) -> Result<Option<Report>, Failure> {
-        self.place
-            .with(self.place.gpu()?, |stream| Ok(stream.synchronize()?))?;
+        wait_for(&self.place)?;
         // SAFETY: rules 1 and 2: nothing that was given to the stream uses them any more, and the solve waits for its end.
         let array = |address| unsafe { elements::<F>(address, points) };
         let arrays = DeviceArrays {
@@ -44,10 +56,7 @@ impl OnDevice {
             initial: self.initial.map(array).transpose()?,
             field: array(self.field)?,
         };
-        match solve(&arrays)? {
-            Some(solution) if solution.interrupted => Err(Failure::Stopped),
-            solution => Ok(solution.map(Report::of)),
-        }
+        report_of(solve(&arrays)?)
     }
 
     /// Solves the problem of `solver`, of so many points.
@@ -96,12 +105,10 @@ fn plane_of<F: Real + Scalar>(
 ) -> PyResult<Option<Bound<'_, PyDict>>> {
     solved_if_possible(py, how, kept, move |how, watch| {
         alone(|pe| {
-            let mut solver = Solver2d::new(pe, &problem, &how.cycles())?;
-            let points = problem.nx * problem.ny;
-            let see = |seen: &Progress<'_>| watch.see_first(seen);
-            let report = arrays.solve(&mut solver, points, how, watch.stop, see)?;
-            solver.free()?;
-            Ok(report)
+            arrays.solve_by(problem.nx * problem.ny, |arrays| {
+                let see = |seen: &Progress<'_>| watch.see_first(seen);
+                solve_2d_on_device(pe, &problem, arrays, &options(how, watch.stop), see)
+            })
         })
     })
 }
@@ -144,6 +151,61 @@ fn space_of<F: Real + Scalar>(
     })
 }
 
+/// Where an array with voids is, and what is made of it.
+#[derive(Clone, Copy, FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct VoidsOnDevice {
+    place: Place,
+    values: usize,
+    known: Option<usize>,
+    nodata: Option<f64>,
+    field: usize,
+}
+
+/// Fills the voids of an array of `size` columns and rows of float32 or else float64; nothing if the host has to.
+#[pyfunction]
+fn voids_on_device(
+    py: Python<'_>,
+    size: [usize; 2],
+    how: How,
+    single: bool,
+    array: VoidsOnDevice,
+    kept: Kept,
+) -> PyResult<Option<Bound<'_, PyDict>>> {
+    guarded(move || match single {
+        true => voids_of::<f32>(py, size, how, array, kept),
+        false => voids_of::<f64>(py, size, how, array, kept),
+    })
+}
+
+fn voids_of<F: Real + Scalar>(
+    py: Python<'_>,
+    size: [usize; 2],
+    how: How,
+    array: VoidsOnDevice,
+    kept: Kept,
+) -> PyResult<Option<Bound<'_, PyDict>>> {
+    solved_if_possible(py, how, kept, move |how, watch| {
+        let [nx, ny] = size;
+        alone(|pe| {
+            wait_for(&array.place)?;
+            // SAFETY: as in `solve_by`.
+            let voids = unsafe {
+                let known = array.known.map(|known| elements::<u8>(known, nx * ny));
+                DeviceVoids {
+                    values: elements::<F>(array.values, nx * ny)?,
+                    known: known.transpose()?,
+                    nodata: array.nodata.map(F::from_f64),
+                    field: elements(array.field, nx * ny)?,
+                }
+            };
+            let see = |seen: &Progress<'_>| watch.see_first(seen);
+            let options = options(how, watch.stop);
+            report_of(fill_on_device(pe, size, &voids, &options, see)?)
+        })
+    })
+}
+
 /// Does `work` in a world of one PE.
 fn alone(
     work: impl Fn(&Pe) -> Result<Option<Report>, Failure> + Sync,
@@ -154,5 +216,6 @@ fn alone(
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(plane_on_device, module)?)?;
+    module.add_function(wrap_pyfunction!(voids_on_device, module)?)?;
     module.add_function(wrap_pyfunction!(space_on_device, module)?)
 }

@@ -264,6 +264,40 @@ static_assert(CROSSWARP_OFFSET(level_arrays<float>, ends) == 184, "level_arrays:
 static_assert(CROSSWARP_OFFSET(level_arrays<float>, varies) == 200, "level_arrays::varies");
 static_assert(CROSSWARP_OFFSET(level_arrays<float>, weighed) == 204, "level_arrays::weighed");
 
+// An array with voids, and what is made of it: `nx` columns and `ny` rows one after the other. `F`: the type of its elements.
+template <class F> struct alignas(8) array_with_voids {
+    const F* values;
+    // Byte not 0: known; null: what is not NaN is.
+    const u8* known;
+    // Gets a value for each cell, known ones as they are.
+    F* guess;
+    // Gets 1 for each known cell, else 0, by rows of `pitch` elements,
+    u8* kept;
+    // and for each row whether one of its cells is known.
+    u8* rows;
+    // By rows without a known cell: the nearest rows before and behind that have one, or −1.
+    const i32* nearest;
+    // To the first the number of known cells is added; the second becomes not 0 if the value of one is not finite.
+    u64* words;
+    // Cells of this value are not known; NaN: none.
+    double nodata;
+    i64 pitch;
+    i32 nx;
+    i32 ny;
+};
+static_assert(sizeof(array_with_voids<float>) == 80, "size of array_with_voids");
+static_assert(CROSSWARP_OFFSET(array_with_voids<float>, values) == 0, "array_with_voids::values");
+static_assert(CROSSWARP_OFFSET(array_with_voids<float>, known) == 8, "array_with_voids::known");
+static_assert(CROSSWARP_OFFSET(array_with_voids<float>, guess) == 16, "array_with_voids::guess");
+static_assert(CROSSWARP_OFFSET(array_with_voids<float>, kept) == 24, "array_with_voids::kept");
+static_assert(CROSSWARP_OFFSET(array_with_voids<float>, rows) == 32, "array_with_voids::rows");
+static_assert(CROSSWARP_OFFSET(array_with_voids<float>, nearest) == 40, "array_with_voids::nearest");
+static_assert(CROSSWARP_OFFSET(array_with_voids<float>, words) == 48, "array_with_voids::words");
+static_assert(CROSSWARP_OFFSET(array_with_voids<float>, nodata) == 56, "array_with_voids::nodata");
+static_assert(CROSSWARP_OFFSET(array_with_voids<float>, pitch) == 64, "array_with_voids::pitch");
+static_assert(CROSSWARP_OFFSET(array_with_voids<float>, nx) == 72, "array_with_voids::nx");
+static_assert(CROSSWARP_OFFSET(array_with_voids<float>, ny) == 76, "array_with_voids::ny");
+
 // A step on the finest level beside passes. What fields and weights are is said of each step in `finest_steps.cuh`.
 struct alignas(8) finest_step {
     double* u;

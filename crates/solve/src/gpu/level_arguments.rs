@@ -203,6 +203,28 @@ namespace crosswarp {
         204 pub weighed: i32 = "i32",
     }
 
+    /// An array with voids, and what is made of it: `nx` columns and `ny` rows one after the other. `F`: the type of its elements.
+    pub(crate) ArrayWithVoids = "array_with_voids", template "template <class F>" "<float>", align 8, size 80, with "": {
+        0 pub values: u64 = "const F*",
+        /// Byte not 0: known; null: what is not NaN is.
+        8 pub known: u64 = "const u8*",
+        /// Gets a value for each cell, known ones as they are.
+        16 pub guess: u64 = "F*",
+        /// Gets 1 for each known cell, else 0, by rows of `pitch` elements,
+        24 pub kept: u64 = "u8*",
+        /// and for each row whether one of its cells is known.
+        32 pub rows: u64 = "u8*",
+        /// By rows without a known cell: the nearest rows before and behind that have one, or −1.
+        40 pub nearest: u64 = "const i32*",
+        /// To the first the number of known cells is added; the second becomes not 0 if the value of one is not finite.
+        48 pub words: u64 = "u64*",
+        /// Cells of this value are not known; NaN: none.
+        56 pub nodata: f64 = "double",
+        64 pub pitch: i64 = "i64",
+        72 pub nx: i32 = "i32",
+        76 pub ny: i32 = "i32",
+    }
+
     /// A step on the finest level beside passes. What fields and weights are is said of each step in `finest_steps.cuh`.
     pub(crate) FinestStep = "finest_step", align 8, size 56, with "": {
         0 pub u: u64 = "double*",

@@ -154,16 +154,23 @@ impl<F: Real> Problem2d<F> {
                 (None, None) => unreachable!("there is a row with a known cell"),
             }
         });
-        let side = |cells| Boundary::Neumann(vec![F::ZERO; cells]);
         Ok(Problem2d {
+            initial: Some(initial),
+            ..Problem2d::natural(nx, ny, Some(known))
+        })
+    }
+
+    /// Laplace's equation without flow across the sides, for the cells whose byte in `known` is 0; `None`: for all.
+    pub(crate) fn natural(nx: usize, ny: usize, known: Option<RowSource<u8>>) -> Problem2d<F> {
+        let side = |cells| Boundary::Neumann(vec![F::ZERO; cells]);
+        Problem2d {
             left: side(ny),
             right: side(ny),
             top: side(nx),
             bottom: side(nx),
-            initial: Some(initial),
-            fixed: Some(known),
+            fixed: known,
             ..Problem2d::laplace(nx, ny)
-        })
+        }
     }
 }
 

@@ -3,8 +3,22 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crosswarp_cuda::{Device, Nvrtc, skip};
 use crosswarp_shmem::spmd;
-use crosswarp_solve::{Cycles, Method, Options, Problem2d, Real, RowSource, solve_2d};
+use crosswarp_solve::{
+    Cycles, Gpu, Method, Options, Problem2d, Real, RowSource, Strategy, solve_2d,
+};
+
+/// A GPU that is used so, or nothing and a line that says why the test is skipped.
+pub fn gpu(test: &str, strategy: Strategy) -> Option<Gpu> {
+    let reason = match (Device::get(0), Nvrtc::get()) {
+        (Ok(device), Ok(_)) => return Some(Gpu { device, strategy }),
+        (Err(reason), _) => reason.to_string(),
+        (_, Err(reason)) => reason.to_string(),
+    };
+    skip::skip_gpu(test, 1, reason);
+    None
+}
 
 /// Field and relative residuals.
 pub struct Solved<F> {

@@ -410,6 +410,11 @@ pub const KERNELS: &[Source<'static>] = &[
         "plane_save_f64": LEVEL_THREADS, "plane_weigh": LEVEL_THREADS, "plane_shift": LEVEL_THREADS
     ),
     file!(
+        LEVEL_HEADERS, "multigrid/plane_voids.cu",
+        "voids_rows_f32": LEVEL_THREADS, "voids_rows_f64": LEVEL_THREADS, "voids_between_f32": LEVEL_THREADS,
+        "voids_between_f64": LEVEL_THREADS
+    ),
+    file!(
         LEVEL_HEADERS, "multigrid/box_arrays.cu",
         "box_load_f32": LEVEL_THREADS, "box_load_f64": LEVEL_THREADS, "box_save_f32": LEVEL_THREADS,
         "box_save_f64": LEVEL_THREADS, "box_weigh": LEVEL_THREADS, "box_shift": LEVEL_THREADS
@@ -454,7 +459,7 @@ mod tests {
     use super::*;
 
     /// What may hold several kernels: together they are compiled as fast as one of the others.
-    const OF_SEVERAL: [&str; 13] = [
+    const OF_SEVERAL: [&str; 14] = [
         "jacobi/one_sweep/sweep.cu",
         "jacobi/between_passes.cu",
         "multigrid/galerkin.cu",
@@ -462,6 +467,7 @@ mod tests {
         "multigrid/tiles.cu",
         "multigrid/finest_tiles.cu",
         "multigrid/plane_arrays.cu",
+        "multigrid/plane_voids.cu",
         "multigrid/box_arrays.cu",
         "multigrid/box_levels.cu",
         "multigrid/plane_steps.cu",

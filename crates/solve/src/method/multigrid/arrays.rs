@@ -68,6 +68,45 @@ impl<F: Real> DeviceArrays<'_, F> {
     }
 }
 
+/// See [`solve_2d_on_device`](crate::solve_2d_on_device).
+pub(crate) fn run<F: Real>(
+    pe: &Pe,
+    problem: &Problem2d<F>,
+    given: &DeviceArrays<'_, F>,
+    options: &Options<'_>,
+    observer: impl FnMut(&Progress<'_>),
+) -> Result<Option<Outcome<F>>, SolveError> {
+    let by_rows = [problem.source.is_some(), problem.initial.is_some()];
+    let Some((gpu, cycles)) = given.solved_by(pe, by_rows, options) else {
+        return Ok(None);
+    };
+    once(
+        Plane::new(pe, problem, cycles, Some(gpu), None)?,
+        problem,
+        given,
+        options,
+        observer,
+    )
+}
+
+/// One solve, after which all is given back.
+pub(super) fn once<F: Real>(
+    mut plane: Plane<'_, Hierarchy<f32>>,
+    problem: &Problem2d<F>,
+    given: &DeviceArrays<'_, F>,
+    options: &Options<'_>,
+    observer: impl FnMut(&Progress<'_>),
+) -> Result<Option<Outcome<F>>, SolveError> {
+    let outcome = plane.solve_arrays(problem, given, &mut None, options, observer);
+    match outcome {
+        Err(error) if error.is_of_one_pe() => Err(error),
+        outcome => {
+            plane.free()?;
+            outcome
+        }
+    }
+}
+
 /// Levels in the memory of a GPU, kept from one solve of a problem to the next.
 pub(crate) struct OnGpu<F: Real> {
     cycles: GpuCycles,
@@ -181,6 +220,7 @@ impl Plane<'_, Hierarchy<f32>> {
         let of = CyclesOf {
             u: None,
             right_side,
+            mask: self.mask.take(),
             first: layout.first[1],
             full: first == First::Full,
             whole_gpu: true,

@@ -132,6 +132,7 @@ fn on_planes() {
                 pe,
                 &problem,
                 None,
+                None,
                 |_| Vec::new(),
                 |finest, _, _| {
                     let top = FinestLevel::new(finest, 0).map_err(SolveError::Memory);

@@ -8,7 +8,7 @@ use crosswarp_shmem::Pe;
 use crate::element::Real;
 use crate::element::simd::Isa;
 use crate::engine::cpu::multigrid::coefficients::Coefficients;
-use crate::engine::cpu::multigrid::finest::{End, Finest};
+use crate::engine::cpu::multigrid::finest::{End, Finest, Mask};
 use crate::engine::cpu::multigrid::shape::{Axis, Shape};
 use crate::engine::cpu::multigrid::sums::LeafSums;
 use crate::field::partition::Partition;
@@ -77,10 +77,7 @@ pub(super) struct Loaded {
 }
 
 /// Reads which cells of the rows that this PE stores are fixed.
-pub(super) fn mask<F: Real>(
-    problem: &Problem2d<F>,
-    layout: &Layout,
-) -> io::Result<Option<Field<u8>>> {
+pub(super) fn fixed<F: Real>(problem: &Problem2d<F>, layout: &Layout) -> io::Result<Option<Mask>> {
     let Some(deliver) = &problem.fixed else {
         return Ok(None);
     };
@@ -98,7 +95,7 @@ pub(super) fn mask<F: Real>(
             .row_mut(at)
             .copy_from_slice(&row[first_x..][..shape.x.len]);
     }
-    Ok(Some(fixed))
+    Ok(Some(Mask::Rows(fixed)))
 }
 
 /// Reads the rows that this PE stores, times 2^−e as `scale` says. `operator`: its exponent, where it is not the same
@@ -305,7 +302,8 @@ pub(super) fn flows<F: Real>(
             let Some(flow) = crossing.at(side, at_side, along, place, kappa.here[x]) else {
                 break;
             };
-            if finest.has_equation(y as isize, x) {
+            // Where nothing flows a mask that a GPU has is not asked for.
+            if flow != 0.0 && finest.has_equation(y as isize, x) {
                 largest = largest.max(flow.abs());
             }
             flows.get_or_insert_with(Vec::new).push(flow);

@@ -20,6 +20,7 @@ mod space_gradients;
 mod space_load;
 pub(crate) mod space_run;
 mod steps;
+pub(crate) mod voids;
 
 use std::any::{Any, TypeId};
 use std::io;
@@ -34,7 +35,7 @@ use self::held::{HeldRows, Line};
 use self::load::Layout;
 use self::steps::{Ended, Holder, raised};
 use crate::element::Real;
-use crate::engine::cpu::multigrid::finest::Finest;
+use crate::engine::cpu::multigrid::finest::{Finest, Mask};
 use crate::engine::cpu::multigrid::finest_level::FinestLevel;
 use crate::engine::cpu::multigrid::hierarchy::Hierarchy;
 use crate::engine::cpu::multigrid::shape::HALO;
@@ -429,7 +430,7 @@ impl<L: Levels> Solver<'_, L> {
             if let Some(right_side) = right_side {
                 checksum.update(bytemuck::cast_slice(right_side.row(at)));
             }
-            if let Some(fixed) = &finest.fixed {
+            if let Some(Mask::Rows(fixed)) = &finest.fixed {
                 checksum.update(fixed.row(at));
             }
             if let Some(coefficients) = &finest.coefficients {
@@ -552,6 +553,7 @@ impl Solver<'_, Hierarchy<f32>> {
                 CyclesOf {
                     u: Some(u),
                     right_side: right_side.into(),
+                    mask: None,
                     first: self.layout.first[1],
                     full: *first == First::Full,
                     whole_gpu,

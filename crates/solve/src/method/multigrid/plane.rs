@@ -7,18 +7,19 @@ use crosswarp_shmem::Pe;
 
 use super::alone::Alone;
 use super::least_eigenvalue::least_eigenvalue;
-use super::load::{Layout, Loaded, coefficients, load, mask, sizes};
+use super::load::{Layout, Loaded, coefficients, fixed, load, sizes};
 use super::steps::Ended;
 use super::{
     COARSE_INTERVAL, FINEST_INTERVAL, Given, Levels, OMEGAS, Outcome, Solver, fewest_cells,
 };
 use crate::element::Real;
-use crate::engine::cpu::multigrid::finest::{End, Finest};
+use crate::engine::cpu::multigrid::finest::{End, Finest, Mask};
 use crate::engine::cpu::multigrid::finest_level::FinestLevel;
 use crate::engine::cpu::multigrid::hierarchy::{Hierarchy, SetUpError, coarser_shapes};
 use crate::engine::cpu::multigrid::operator_rows::PARTS;
 use crate::engine::cpu::multigrid::shape::{HALO, Shape};
 use crate::engine::cpu::multigrid::smoothing::Smoothing;
+use crate::engine::cuda::multigrid::storage::DeviceRows;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::band::Band;
 use crate::field::checkpoint::Identity;
@@ -44,7 +45,7 @@ pub(crate) fn run<F: Real>(
 ) -> Result<Outcome<F>, SolveError> {
     match options.method.cycles() {
         Some(cycles) => once(
-            Plane::new(pe, problem, cycles, options.gpu.as_ref())?,
+            Plane::new(pe, problem, cycles, options.gpu.as_ref(), None)?,
             problem,
             options,
             observer,
@@ -89,44 +90,62 @@ pub(crate) struct Plane<'p, L> {
     spare: Option<[Field<f64>; 2]>,
     /// That of the last solve, for the next one: making its pages takes longer than filling them.
     right_side: Option<Field<f64>>,
+    /// That of the problem, where the GPU that makes the levels has it.
+    pub(super) mask: Option<DeviceRows<u8>>,
+}
+
+/// Which cells keep their value: in the memory of the only PE's GPU.
+pub(crate) struct MaskOnGpu {
+    pub rows: DeviceRows<u8>,
+    /// How many do not.
+    pub free: u64,
 }
 
 impl<'p> Plane<'p, Hierarchy<f32>> {
-    /// Makes the levels of `problem`, which has been checked, for solves on `gpu`. Collective.
+    /// Makes the levels of `problem`, which has been checked, for solves on `gpu`. `mask`: its fixed cells, if it has none itself.
+    /// Collective.
     pub fn new<F: Real>(
         pe: &'p Pe,
         problem: &Problem2d<F>,
         cycles: &Cycles,
         gpu: Option<&Gpu>,
+        mask: Option<MaskOnGpu>,
     ) -> Result<Self, SolveError> {
         let Cycles { pre, post, .. } = *cycles;
-        Plane::with(pe, problem, gpu, coarser_shapes, |finest, made, rows| {
-            let Made {
-                shapes,
-                singular,
-                reduction,
-                ..
-            } = made;
-            let symmetric = Smoothing::chebyshev(pre, post, FINEST_INTERVAL);
-            // With a mask or couplings that differ, the other levels decide how fast cycles are.
-            let is_plain = finest.is_plain();
-            let smoothing = match is_plain && finest.shape.has_two_colours() {
-                true => Smoothing::of_colours(&symmetric, OMEGAS),
-                false => symmetric.clone(),
-            };
-            let coarse = Smoothing::chebyshev(pre, post, COARSE_INTERVAL);
-            let smoothing = [smoothing, symmetric, coarse];
-            let made = Hierarchy::new(finest, shapes, singular, smoothing, reduction);
-            let mut made = made.map_err(|error| match error {
-                SetUpError::Memory(error) => SolveError::Memory(error),
-                SetUpError::Pe(error) => error.into(),
-            })?;
-            // Where points differ, a GPU makes levels in less time than it takes to bring them there.
-            if gpu.is_none() || pe.n_pes() > 1 || is_plain {
-                made.make_all(rows)?;
-            }
-            Ok(made)
-        })
+        Plane::with(
+            pe,
+            problem,
+            gpu,
+            mask,
+            coarser_shapes,
+            |finest, made, rows| {
+                let Made {
+                    shapes,
+                    singular,
+                    reduction,
+                    ..
+                } = made;
+                let symmetric = Smoothing::chebyshev(pre, post, FINEST_INTERVAL);
+                // With a mask or couplings that differ, the other levels decide how fast cycles are.
+                let is_plain = finest.is_plain();
+                let smoothing = match is_plain && finest.shape.has_two_colours() {
+                    true => Smoothing::of_colours(&symmetric, OMEGAS),
+                    false => symmetric.clone(),
+                };
+                let coarse = Smoothing::chebyshev(pre, post, COARSE_INTERVAL);
+                let smoothing = [smoothing, symmetric, coarse];
+                let made = Hierarchy::new(finest, shapes, singular, smoothing, reduction);
+                let mut made = made.map_err(|error| match error {
+                    SetUpError::Memory(error) => SolveError::Memory(error),
+                    SetUpError::Pe(error) => error.into(),
+                })?;
+                // Where points differ, a GPU makes levels in less time than it takes to bring them there.
+                if gpu.is_none() || pe.n_pes() > 1 || is_plain {
+                    made.make_all(rows)?;
+                }
+                Ok(made)
+            },
+        )
     }
 }
 
@@ -164,6 +183,7 @@ impl<'p> Plane<'p, Alone> {
             pe,
             problem,
             options.gpu.as_ref(),
+            None,
             |_| Vec::new(),
             |finest, made, _| {
                 let least = match options.method {
@@ -193,17 +213,22 @@ pub(super) struct Made<'m> {
 }
 
 impl<'p, L: Levels> Plane<'p, L> {
-    /// `gpu`: where steps are made; `shapes`: those of the levels below the finest; `levels` makes them. Collective.
+    /// `gpu`: where steps are made; `mask`: as of [`new`](Plane::new); `shapes`: those of the levels below the finest; `levels` makes
+    /// them. Collective.
     pub(super) fn with<F: Real>(
         pe: &'p Pe,
         problem: &Problem2d<F>,
         gpu: Option<&Gpu>,
+        mask: Option<MaskOnGpu>,
         shapes: impl FnOnce(&Shape) -> Vec<Shape>,
         levels: impl FnOnce(Finest, Made<'_>, &mut LevelRows<'p>) -> Result<L, SolveError>,
     ) -> Result<Self, SolveError> {
         let layout = Layout::of(problem, pe, fewest_cells(gpu));
         let reduction = Reduction::new(pe, norms::words::<f64>(4))?;
-        let fixed = mask(problem, &layout).map_err(SolveError::Memory);
+        let fixed = match &mask {
+            Some(_) => Ok(Some(Mask::OnGpu)),
+            None => fixed(problem, &layout).map_err(SolveError::Memory),
+        };
         let mut finest = Finest::new(
             layout.shape.clone(),
             layout.ends,
@@ -221,7 +246,10 @@ impl<'p, L: Levels> Plane<'p, L> {
             finest.coefficients = Some(coefficients(problem, &layout, &finest, scale));
             operator = Some(scale);
         }
-        let mut free = [finest.free(layout.shape.own())];
+        let mut free = [match &mask {
+            Some(mask) => mask.free,
+            None => finest.free(layout.shape.own()),
+        }];
         if layout.shape.spread {
             reduction.sum(&mut free)?;
         }
@@ -275,6 +303,7 @@ impl<'p, L: Levels> Plane<'p, L> {
             set_up: start.elapsed(),
             spare: None,
             right_side: None,
+            mask: mask.map(|mask| mask.rows),
         })
     }
 

@@ -31,13 +31,21 @@ pub(crate) enum End {
     Wrap,
 }
 
+/// Which cells keep their value.
+pub(crate) enum Mask {
+    /// By the stored rows: byte ≠ 0.
+    Rows(Field<u8>),
+    /// The GPU that makes the levels and the cycles has it. Nobody asks for a cell's here.
+    OnGpu,
+}
+
 /// The equation, without the field.
 pub(crate) struct Finest {
     pub shape: Shape,
     /// Left and right, top and bottom.
     pub ends: [[End; 2]; 2],
-    /// Cells that keep their value, on the stored rows; byte ≠ 0.
-    pub fixed: Option<Field<u8>>,
+    /// Cells that keep their value.
+    pub fixed: Option<Mask>,
     /// The couplings, where they are not all 1. Equations are symmetric then as they are.
     pub coefficients: Option<Coefficients>,
     /// Where there are cells that do not keep their value.
@@ -46,7 +54,7 @@ pub(crate) struct Finest {
 
 impl Finest {
     /// With couplings of 1.
-    pub fn new(shape: Shape, ends: [[End; 2]; 2], fixed: Option<Field<u8>>) -> Finest {
+    pub fn new(shape: Shape, ends: [[End; 2]; 2], fixed: Option<Mask>) -> Finest {
         let mut finest = Finest {
             blocks: Blocks::all(shape.x.len),
             shape,
@@ -54,7 +62,7 @@ impl Finest {
             fixed,
             coefficients: None,
         };
-        if finest.fixed.is_some() {
+        if let Some(Mask::Rows(_)) = finest.fixed {
             finest.blocks = finest.free_blocks();
         }
         finest
@@ -249,7 +257,10 @@ impl Finest {
     }
 
     pub(super) fn mask(&self, y: isize) -> Option<&[u8]> {
-        self.fixed.as_ref().map(|fixed| fixed.row(y))
+        match self.fixed.as_ref()? {
+            Mask::Rows(fixed) => Some(fixed.row(y)),
+            Mask::OnGpu => unreachable!("who has the mask makes what depends on it"),
+        }
     }
 
     /// Adds the squares of row `y` of a field, each value times a quarter of its diagonal where that is not the same

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
 use super::storage::{DeviceField, DeviceRows, DeviceTable, Stored, pitch_of};
-use crate::engine::cpu::multigrid::finest::{End, Finest};
+use crate::engine::cpu::multigrid::finest::{End, Finest, Mask};
 use crate::engine::cuda::arena::Arena;
 use crate::field::storage::Field;
 use crate::gpu::error::GpuError;
@@ -46,11 +46,13 @@ impl DeviceEquations {
         }
     }
 
-    /// Copies them, of a size that has been [checked](Self::check), with the right side. `first`: row 0's number in the leaves.
+    /// Copies them, of a size that has been [checked](Self::check), with the right side. `mask`: that of `finest`, if the host does not
+    /// have it. `first`: row 0's number in the leaves.
     pub fn new(
         arena: &Arena,
         finest: &Finest,
         right_side: RightSide<'_>,
+        mask: Option<DeviceRows<u8>>,
         first: usize,
     ) -> Result<DeviceEquations, GpuError> {
         let shape = &finest.shape;
@@ -65,15 +67,15 @@ impl DeviceEquations {
                 Some(field)
             }
         };
-        let fixed = finest
-            .fixed
-            .as_ref()
-            .map(|from| {
+        let fixed = match &finest.fixed {
+            Some(Mask::Rows(from)) => {
                 let rows = DeviceRows::new(arena, nx, &stored)?;
                 rows.upload(arena.stream(), from)?;
-                Ok::<_, GpuError>(rows)
-            })
-            .transpose()?;
+                Some(rows)
+            }
+            Some(Mask::OnGpu) => Some(mask.expect("who has the mask gives it")),
+            None => None,
+        };
         let coefficients = finest
             .coefficients
             .as_ref()

@@ -11,7 +11,7 @@ use super::storage::DeviceTable;
 use crate::engine::cpu::multigrid::hierarchy::Hierarchy;
 use crate::engine::cpu::multigrid::interpolation::WEIGHTS;
 use crate::engine::cpu::multigrid::operator_rows::PARTS;
-use crate::engine::cpu::multigrid::shape::{Axis, Shape};
+use crate::engine::cpu::multigrid::shape::Axis;
 use crate::engine::cuda::arena::Arena;
 use crate::engine::cuda::kernels;
 use crate::exchange::level_rows::LevelRows;
@@ -42,21 +42,21 @@ pub(super) fn kernels_of(kind: Kind) -> [&'static str; 3] {
     [first, "galerkin_coarse", "galerkin_inverse"]
 }
 
+/// Whether kernels make the next level of one with these axes.
+pub(crate) fn is_possible([x, y]: [Axis; 2]) -> bool {
+    let ends_meet = |axis: Axis| axis.wraps && !axis.len.is_multiple_of(2);
+    let is_long = |axis: Axis| axis.len > 2 * GALERKIN_COLUMNS;
+    let fits = |axis: Axis| is_long(axis) && !ends_meet(axis);
+    x.len * y.len > FEWEST_POINTS && y.len <= MOST_ROWS && fits(x) && fits(y)
+}
+
 /// How many levels kernels make.
 fn count_of(hierarchy: &Hierarchy<f32>) -> usize {
-    let is_possible = |fine: &Shape| {
-        let ends_meet = |axis: Axis| axis.wraps && !axis.len.is_multiple_of(2);
-        let is_long = |axis: Axis| axis.len > 2 * GALERKIN_COLUMNS;
-        let axes = [fine.x, fine.y];
-        fine.x.len * fine.y.len > FEWEST_POINTS
-            && fine.y.len <= MOST_ROWS
-            && axes
-                .into_iter()
-                .all(|axis| is_long(axis) && !ends_meet(axis))
-    };
     let coarse = hierarchy.levels.iter().map(|level| &level.operator.shape);
     let fine = std::iter::once(&hierarchy.top.equations.shape).chain(coarse);
-    let possible = fine.take_while(|fine| is_possible(fine)).count();
+    let possible = fine
+        .take_while(|fine| is_possible([fine.x, fine.y]))
+        .count();
     possible.min(hierarchy.levels.len())
 }
 

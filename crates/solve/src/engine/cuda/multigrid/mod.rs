@@ -10,13 +10,14 @@ mod array_kernels;
 pub(crate) mod arrays;
 pub(crate) mod equations;
 pub(crate) mod exchange;
-mod galerkin;
+pub(crate) mod galerkin;
 mod level;
 mod small;
 pub(crate) mod space;
 pub(crate) mod steps;
-mod storage;
+pub(crate) mod storage;
 mod sums;
+pub(crate) mod voids;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -33,7 +34,7 @@ use self::level::{
 };
 use self::small::Small;
 use self::steps::{Made, PlaneGradients, Preconditioner};
-use self::storage::{DeviceField, DeviceTable, Stored, pitch_of};
+use self::storage::{DeviceField, DeviceRows, DeviceTable, Stored, pitch_of};
 use self::sums::LeafSums;
 use crate::engine::cpu::multigrid::cycle::power_of_two;
 use crate::engine::cpu::multigrid::finest::Finest;
@@ -76,6 +77,8 @@ pub(crate) struct CyclesOf<'a> {
     /// The field, which else is zero.
     pub u: Option<&'a Field<f64>>,
     pub right_side: RightSide<'a>,
+    /// Which cells keep their value, where the host does not have that.
+    pub mask: Option<DeviceRows<u8>>,
     /// Row 0's number in the leaves.
     pub first: usize,
     /// What [`begin`](GpuCycles::begin) will be told.
@@ -121,6 +124,7 @@ impl GpuCycles {
         let CyclesOf {
             u,
             right_side,
+            mask,
             first,
             full,
             whole_gpu,
@@ -130,7 +134,7 @@ impl GpuCycles {
         let device = &gpu.device;
         let stream = Stream::new(device)?;
         let arena = Arena::new(&stream);
-        let equations = DeviceEquations::new(&arena, finest, right_side, first)?;
+        let equations = DeviceEquations::new(&arena, finest, right_side, mask, first)?;
         let kind = Kind::of(&equations.arguments);
         let passes = finest_kernels(kind, &hierarchy.smoothing, full);
         let passes = finest_fitting(&passes, kind, &finest.shape);

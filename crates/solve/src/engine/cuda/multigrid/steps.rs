@@ -401,7 +401,7 @@ impl PlaneSteps {
         DeviceEquations::check(finest)?;
         let stream = Stream::new(&gpu.device)?;
         let arena = Arena::new(&stream);
-        let equations = DeviceEquations::new(&arena, finest, right_side.into(), first)?;
+        let equations = DeviceEquations::new(&arena, finest, right_side.into(), None, first)?;
         let made = Made {
             arguments: equations.arguments,
             shape: finest.shape.clone(),

@@ -123,6 +123,18 @@ impl Stored {
         }
     }
 
+    /// So many rows that do not wrap around.
+    pub fn all(rows: usize) -> Stored {
+        Stored {
+            own: 0..rows as isize,
+            room: 0..rows,
+            axis: Axis {
+                len: rows,
+                wraps: false,
+            },
+        }
+    }
+
     /// Whether other PEs have the other rows.
     pub fn is_spread(&self) -> bool {
         self.own.len() < self.axis.len

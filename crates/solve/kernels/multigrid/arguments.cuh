@@ -17,6 +17,8 @@ constexpr int level_tile_rows = 8;
 constexpr int finest_tile_columns = 52;
 // and rows.
 constexpr int finest_tile_rows = 48;
+// Threads of a block that has a tile of the same size with a mask.
+constexpr int mask_tile_threads = 512;
 // Threads of a block of other kernels.
 constexpr int level_threads = 256;
 // Rows of a block that restricts a right side.

@@ -28,6 +28,16 @@ static_assert(finest_margin_y % 2 == 0 && finest_thread_rows % 2 == 0, "rows tha
 
 using finest_tile_field = double[finest_tile_high + 2][finest_tile_wide + 2];
 
+// Makes what is beyond the tile zero.
+template <int threads> __device__ __forceinline__ void clear_rim(finest_tile_field& field) {
+    for (int k = threadIdx.x; k < finest_tile_wide + 2; k += threads) {
+        field[0][k] = field[finest_tile_high + 1][k] = 0.;
+    }
+    for (int k = threadIdx.x; k < finest_tile_high + 2; k += threads) {
+        field[k][0] = field[k][finest_tile_wide + 1] = 0.;
+    }
+}
+
 // What the next level gives a column of rows that all have the same weights, the first of which is a coarse one's: as
 // `prolong`.
 struct column_prolongation {
@@ -208,13 +218,7 @@ template <int steps, bool measures> __device__ __forceinline__ void run_finest_t
     const int bands = gridDim.y, number = blockIdx.y, band = number == 0 ? 0 : number == 1 ? bands - 1 : number - 1;
     const int x0 = blockIdx.x * finest_own_x;
     const int origin = g.row_start / leaf_rows * leaf_rows + band * finest_own_y;
-    // What is beyond the tile.
-    for (int k = threadIdx.x; k < finest_tile_wide + 2; k += level_tile_threads) {
-        field[0][k] = field[finest_tile_high + 1][k] = 0.;
-    }
-    for (int k = threadIdx.x; k < finest_tile_high + 2; k += level_tile_threads) {
-        field[k][0] = field[k][finest_tile_wide + 1] = 0.;
-    }
+    clear_rim<level_tile_threads>(field);
     const int left = x0 - finest_margin_x, top = origin - finest_margin_y;
     const bool inside = left > 0 && left + finest_tile_wide < g.nx && top >= max(g.calm_start + 4, 2) &&
                         top + finest_tile_high <= min(g.calm_end - 2, g.ny - 1);

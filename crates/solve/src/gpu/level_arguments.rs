@@ -23,6 +23,8 @@ namespace crosswarp {
         pub(crate) FINEST_TILE_COLUMNS: usize = "finest_tile_columns": "int" = 52;
         /// and rows.
         pub(crate) FINEST_TILE_ROWS: usize = "finest_tile_rows": "int" = 48;
+        /// Threads of a block that has a tile of the same size with a mask.
+        pub(crate) MASK_TILE_THREADS: usize = "mask_tile_threads": "int" = 512;
         /// Threads of a block of other kernels.
         pub(crate) LEVEL_THREADS: usize = "level_threads": "int" = 256;
         /// Rows of a block that restricts a right side.

@@ -17,8 +17,8 @@ use crate::gpu::box_arguments::{
     self, BOX_THREADS, COLUMN_NUMBERS, PAIR_NUMBERS, RESIDUAL_PLANES, THREAD_ROWS, TILE_X,
 };
 use crate::gpu::level_arguments::{
-    self, COLUMN_THREADS, GALERKIN_THREADS, LEVEL_EXCHANGE_THREADS, LEVEL_THREADS, PASS_THREADS,
-    SMALL_SHARED, SMALL_THREADS, TILE_THREADS,
+    self, COLUMN_THREADS, GALERKIN_THREADS, LEVEL_EXCHANGE_THREADS, LEVEL_THREADS,
+    MASK_TILE_THREADS, PASS_THREADS, SMALL_SHARED, SMALL_THREADS, TILE_THREADS,
 };
 
 /// Header `name` of `kernels/`.
@@ -65,6 +65,7 @@ const LEVEL_HEADERS: &[(&str, &str)] = &[
     header!("multigrid/five_point.cuh"),
     header!("multigrid/galerkin.cuh"),
     header!("multigrid/magnitude.cuh"),
+    header!("multigrid/mask_tile.cuh"),
     header!("multigrid/neighbours.cuh"),
     header!("multigrid/nine_point.cuh"),
     header!("multigrid/pass.cuh"),
@@ -378,6 +379,10 @@ pub const KERNELS: &[Source<'static>] = &[
         "finest_tile_2_2": TILE_THREADS, "finest_tile_begun_2": TILE_THREADS
     ),
     file!(
+        LEVEL_HEADERS, "multigrid/mask_tiles.cu",
+        "mask_tile_2_2": MASK_TILE_THREADS, "mask_tile_begun_2": MASK_TILE_THREADS
+    ),
+    file!(
         LEVEL_HEADERS, "multigrid/galerkin.cu",
         "galerkin_masked": GALERKIN_THREADS, "galerkin_varying": GALERKIN_THREADS, "galerkin_coarse": GALERKIN_THREADS,
         "galerkin_inverse": GALERKIN_THREADS
@@ -459,10 +464,11 @@ mod tests {
     use super::*;
 
     /// What may hold several kernels: together they are compiled as fast as one of the others.
-    const OF_SEVERAL: [&str; 14] = [
+    const OF_SEVERAL: [&str; 15] = [
         "jacobi/one_sweep/sweep.cu",
         "jacobi/between_passes.cu",
         "multigrid/galerkin.cu",
+        "multigrid/mask_tiles.cu",
         "multigrid/levels.cu",
         "multigrid/tiles.cu",
         "multigrid/finest_tiles.cu",

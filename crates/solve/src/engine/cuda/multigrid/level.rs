@@ -16,9 +16,9 @@ use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
 use crate::gpu::error::GpuError;
 use crate::gpu::level_arguments::{
-    BLACK, FINEST_TILE_COLUMNS, FINEST_TILE_ROWS, LevelPass, MOST_STEPS, NO_COLOUR, PASS_THREADS,
-    RED, START_CORRECTED, START_CORRECTION, START_FIELD, START_ZERO, TILE_ROWS, TILE_THREADS,
-    TILE_WIDE,
+    BLACK, FINEST_TILE_COLUMNS, FINEST_TILE_ROWS, LevelPass, MASK_TILE_THREADS, MOST_STEPS,
+    NO_COLOUR, PASS_THREADS, RED, START_CORRECTED, START_CORRECTION, START_FIELD, START_ZERO,
+    TILE_ROWS, TILE_THREADS, TILE_WIDE,
 };
 
 /// Waves of blocks at most.
@@ -58,8 +58,10 @@ enum Blocks {
     Strips,
     /// Each has some rows of some columns: see `tile.cuh`;
     Tiles,
-    /// of the finest level, `finest_tile.cuh`.
+    /// of the finest level, `finest_tile.cuh`,
     FinestTiles,
+    /// or with a mask, `mask_tile.cuh`.
+    MaskTiles,
 }
 
 /// What tells points of a level apart.
@@ -117,10 +119,10 @@ const fn tiles(name: &'static str, only: Known) -> PassKernel {
     }
 }
 
-const fn finest_tiles(name: &'static str, steps: usize, only: Known) -> PassKernel {
+const fn finest_tiles(name: &'static str, blocks: Blocks, steps: usize, only: Known) -> PassKernel {
     PassKernel {
         name,
-        blocks: Blocks::FinestTiles,
+        blocks,
         steps,
         only: Some(only),
     }
@@ -171,8 +173,14 @@ const TILES: [PassKernel; 3] = [
 
 /// The same of finest levels on which points differ by the sides alone.
 const FINEST_TILES: [PassKernel; 2] = [
-    finest_tiles("finest_tile_2_2", 4, BETWEEN),
-    finest_tiles("finest_tile_begun_2", 2, BEGUN),
+    finest_tiles("finest_tile_2_2", Blocks::FinestTiles, 4, BETWEEN),
+    finest_tiles("finest_tile_begun_2", Blocks::FinestTiles, 2, BEGUN),
+];
+
+/// And of those with a mask.
+const MASK_TILES: [PassKernel; 2] = [
+    finest_tiles("mask_tile_2_2", Blocks::MaskTiles, 4, BETWEEN),
+    finest_tiles("mask_tile_begun_2", Blocks::MaskTiles, 2, BEGUN),
 ];
 
 /// Most cells of a PE's part of a level that tiles are faster for: of strips few rows each would be left.
@@ -237,11 +245,14 @@ pub(super) fn fitting(kernels: &[PassKernel], shape: &Shape) -> Vec<PassKernel> 
 
 /// What takes the place of `kernels` on a finest level of this kind and shape.
 pub(super) fn finest_fitting(kernels: &[PassKernel], kind: Kind, shape: &Shape) -> Vec<PassKernel> {
-    let cells = shape.own().len() * shape.x.len;
+    let rows = shape.own().len();
+    let is_small = rows * shape.x.len <= MOST_CELLS_OF_TILES;
     let wraps = shape.x.wraps || shape.y.wraps;
-    match kind == Kind::Plain && !wraps && cells <= MOST_CELLS_OF_TILES {
-        true => replaced(kernels, &FINEST_TILES),
-        false => kernels.to_vec(),
+    match kind {
+        Kind::Plain if !wraps && is_small => replaced(kernels, &FINEST_TILES),
+        // Where no row is calm, strips are slower at any size.
+        Kind::Masked if !wraps && rows <= MOST_ROWS_OF_TILES => replaced(kernels, &MASK_TILES),
+        _ => kernels.to_vec(),
     }
 }
 
@@ -284,6 +295,7 @@ impl PassKernel {
         match self.blocks {
             Blocks::Strips => PASS_THREADS as u32,
             Blocks::Tiles | Blocks::FinestTiles => TILE_THREADS as u32,
+            Blocks::MaskTiles => MASK_TILE_THREADS as u32,
         }
     }
 }
@@ -305,7 +317,7 @@ impl Loaded {
         let (size, corners) = (size_of::<T>(), size_of::<T>() == size_of::<f32>());
         let shared = match kernel.blocks {
             Blocks::Strips => level_pass_shared(kernel.steps, corners, size) as u32,
-            Blocks::Tiles | Blocks::FinestTiles => 0,
+            Blocks::Tiles | Blocks::FinestTiles | Blocks::MaskTiles => 0,
         };
         let launch = Launch::new(&function)
             .block(kernel.threads())
@@ -432,7 +444,7 @@ impl<T: Real> DeviceLevel<T> {
             let (strips, bands, height) = match kernel.blocks {
                 Blocks::Strips => self.strips(steps, *resident),
                 Blocks::Tiles => self.tiles(plan.restrict),
-                Blocks::FinestTiles => self.finest_tiles(),
+                Blocks::FinestTiles | Blocks::MaskTiles => self.finest_tiles(),
             };
             if start == START_FIELD || start == START_CORRECTED {
                 exchange::halo(stream, rows, &self.shape, &self.fields[0], steps + 2)?;
@@ -689,7 +701,9 @@ mod tests {
         let tiles = ["finest_tile_2_2", "finest_tile_begun_2", "finest_plain_0"];
         let strips = ["finest_plain_2_2", "finest_plain_begun_2", "finest_plain_0"];
         assert_eq!(of(Kind::Plain, level(2049, 2049, [false; 2])), tiles);
-        assert_eq!(of(Kind::Masked, level(2049, 2049, [false; 2])), strips);
+        let mask_tiles = ["mask_tile_2_2", "mask_tile_begun_2", "finest_plain_0"];
+        assert_eq!(of(Kind::Masked, level(4097, 4097, [false; 2])), mask_tiles);
+        assert_eq!(of(Kind::Masked, level(2048, 2049, [true, false])), strips);
         assert_eq!(of(Kind::Plain, level(2048, 2049, [true, false])), strips);
         assert_eq!(of(Kind::Plain, level(4097, 4097, [false; 2])), strips);
     }

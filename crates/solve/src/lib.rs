@@ -43,7 +43,7 @@ pub use gpu::error::GpuError;
 pub use gpu::strategy::{Strategy, UnknownStrategy};
 pub use method::error::SolveError;
 pub use method::jacobi::Progress;
-pub use method::multigrid::arrays::DeviceArrays;
+pub use method::multigrid::arrays::{DeviceArrays, DeviceOperator};
 pub use method::multigrid::voids::DeviceVoids;
 pub use method::options::{Checkpointing, Cycles, First, Method, Options, OptionsError};
 pub use pes::error::PeError;

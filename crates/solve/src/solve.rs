@@ -19,7 +19,7 @@ use crate::field::checkpoint::{Identity, mix};
 use crate::field::rows::LocalRows;
 use crate::method::error::SolveError;
 use crate::method::jacobi::{self, Progress, Settings};
-use crate::method::multigrid::arrays::{DeviceArrays, OnGpu};
+use crate::method::multigrid::arrays::{DeviceArrays, DeviceOperator, OnGpu};
 use crate::method::multigrid::plane::Plane;
 use crate::method::multigrid::voids::DeviceVoids;
 use crate::method::multigrid::{self, Outcome};
@@ -46,8 +46,8 @@ pub(crate) struct Compiled<F: Real> {
     pub by_levels: ByLevels<F>,
     /// and with arrays on a GPU: [`Plane::solve_arrays`].
     pub arrays_by_levels: ArraysByLevels<F>,
-    arrays_of_plane: ArraysOf<F, Problem2d<F>>,
-    arrays_of_space: ArraysOf<F, Problem3d<F>>,
+    arrays_of_plane: ArraysOfPlane<F>,
+    arrays_of_space: ArraysOfSpace<F>,
     voids: FillVoids<F>,
 }
 
@@ -70,9 +70,18 @@ type ArraysByLevels<F> = fn(
     Observer<'_>,
 ) -> Result<Option<Outcome<F>>, SolveError>;
 
-type ArraysOf<F, P> = fn(
+type ArraysOfPlane<F> = fn(
     &Pe,
-    &P,
+    &Problem2d<F>,
+    &DeviceOperator<'_, F>,
+    &DeviceArrays<'_, F>,
+    &Options<'_>,
+    Observer<'_>,
+) -> Result<Option<Outcome<F>>, SolveError>;
+
+type ArraysOfSpace<F> = fn(
+    &Pe,
+    &Problem3d<F>,
     &DeviceArrays<'_, F>,
     &Options<'_>,
     Observer<'_>,
@@ -97,8 +106,8 @@ impl<F: Real> Compiled<F> {
             arrays_by_levels: |plane, problem, arrays, kept, options, observer| {
                 plane.solve_arrays(problem, arrays, kept, options, observer)
             },
-            arrays_of_plane: |pe, problem, arrays, options, observer| {
-                multigrid::arrays::run(pe, problem, arrays, options, observer)
+            arrays_of_plane: |pe, problem, operator, arrays, options, observer| {
+                multigrid::arrays::run(pe, problem, operator, arrays, options, observer)
             },
             arrays_of_space: |pe, problem, arrays, options, mut observer| {
                 multigrid::space_arrays::run(pe, problem, arrays, options, &mut observer)
@@ -206,19 +215,26 @@ pub fn solve_3d<F: Real>(
 }
 
 /// Solves as [`solve_2d`] by cycles, from arrays in the memory of the GPU of `options` and into one: none of them comes to the host.
+/// Fixed cells, the coefficient and the factor c may lie there, too.
+///
 /// [`Solver2d::solve_on_device`](crate::Solver2d::solve_on_device), used once: bits, what is left to the host, errors and panics are
-/// its own.
+/// its own. With arrays in `operator` the host has to be asked, too, where one of their values is wrong (it says which), on small planes,
+/// where an axis of an odd number of points wraps around, where the problem delivers another of these by rows, and for fixed cells with
+/// sides that something crosses.
 pub fn solve_2d_on_device<F: Real>(
     pe: &Pe,
     problem: &Problem2d<F>,
+    operator: &DeviceOperator<'_, F>,
     arrays: &DeviceArrays<'_, F>,
     options: &Options<'_>,
     mut observer: impl FnMut(&Progress<'_>),
 ) -> Result<Option<Solution<F>>, SolveError> {
     problem.check()?;
     options.check()?;
+    operator.assert_points(problem);
     arrays.assert_points(problem.nx * problem.ny);
-    let outcome = (compiled().arrays_of_plane)(pe, problem, arrays, options, &mut observer)?;
+    let solve = compiled().arrays_of_plane;
+    let outcome = solve(pe, problem, operator, arrays, options, &mut observer)?;
     Ok(outcome.map(Solution::of_cycles))
 }
 

@@ -195,8 +195,6 @@ def solve(
     """
     kind = _real(dtype)
     like = _lying_on_gpu("solve", (initial, fixed, source, coefficient, reaction))
-    if like is not None:
-        fixed, coefficient, reaction = (_device.host_or_same(plane) for plane in (fixed, coefficient, reaction))
     sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
     if len(sizes) not in (1, 2, 3) or any(size < 3 for size in sizes):
         raise InputError(f"a shape of {shape}: one, two or three sizes of at least 3 are needed")
@@ -213,14 +211,16 @@ def solve(
     )  # fmt: skip
     stated = relative_tolerance is not None
     if like is not None:
-        if how["method"] in ("auto", "mg"):
-            rest = (fixed, None, coefficient, reaction, spacing, kind)
-            run = _plane_on_device if len(sizes) == 2 else _box_on_device
-            solve_there = None if line else run(tuple(int(size) for size in sizes), given, initial, rest, how)
-            solved = None if solve_there is None else _on_device(solve_there, sizes, source, initial, like, kind)
+        arrays = {
+            "source": source, "initial": initial, "fixed": fixed, "coefficient": coefficient, "reaction": reaction,
+        }  # fmt: skip
+        if how["method"] in ("auto", "mg") and not line:
+            grid = tuple(int(size) for size in sizes)
+            by = _plane_on_device if len(grid) == 2 else _box_on_device
+            solved = by(grid, given, arrays, spacing, kind, how, like)
             if solved is not None:
                 return _result(*solved, how, stated)
-        source, initial = _device.host_or_same(source), _device.host_or_same(initial)
+        source, initial, fixed, coefficient, reaction = (_device.host_or_same(array) for array in arrays.values())
     varying = {"coefficient": coefficient, "reaction": reaction}
     if line:
         others = {**given, "initial": initial, "fixed": fixed, "source": source, **varying}
@@ -416,7 +416,7 @@ class Hierarchy:
                 return levels.solve_on_device(arrays, how, kept)
 
             if how["method"] != "mgcg":
-                solved = _on_device(run, self.shape, source, initial, like, self._kind)
+                solved = _on_device(run, self.shape, {"source": source, "initial": initial}, like, self._kind)
                 if solved is not None:
                     return _result(*solved, how, stated)
             source, initial = _device.host_or_same(source), _device.host_or_same(initial)
@@ -734,43 +734,70 @@ SolveThere = Callable[[dict[str, Any], list[Any]], "dict[str, Any] | None"]
 """Solves with arrays on a GPU, given their addresses and what keeps them; `None` if the host has to."""
 
 
+_OPERATOR = ("fixed", "coefficient", "reaction")
+
+
 def _plane_on_device(
-    shape: tuple[int, ...], given: dict[str, Side | None], initial: Any, rest: tuple[Any, ...], how: dict[str, Any]
-) -> SolveThere:
+    shape: tuple[int, ...],
+    given: dict[str, Side | None],
+    arrays: dict[str, Any],
+    spacing: Any,
+    kind: np.dtype[Any],
+    how: dict[str, Any],
+    like: _device.View,
+) -> tuple[dict[str, Any], Any] | None:
     ny, nx = shape
-    problem = _problem((ny, nx), given, None, *rest)
-    single = rest[-1] == np.float32
-    return lambda arrays, kept: _native.plane_on_device([nx, ny], problem, how, single, arrays, kept)
+    operator = [arrays[name] for name in _OPERATOR]
+    views = [_device.find(array) for array in operator]
+    # A number for all points is the host's matter, and then the others are.
+    by_host = any(
+        array is not None and (view is None or view.shape == ()) for array, view in zip(operator, views)
+    )
+    if by_host:
+        operator = [_device.host_or_same(array) for array in operator]
+        arrays = {**arrays, **dict.fromkeys(_OPERATOR)}
+    fixed, coefficient, reaction = operator if by_host else (None, None, None)
+    problem = _problem((ny, nx), given, None, fixed, None, coefficient, reaction, spacing, kind)
+    single = kind == np.float32
+
+    def run(there: dict[str, Any], kept: list[Any]) -> dict[str, Any] | None:
+        return _native.plane_on_device([nx, ny], problem, how, single, there, kept)
+
+    return _on_device(run, shape, arrays, like, kind)
 
 
 def _box_on_device(
-    shape: tuple[int, ...], given: dict[str, Side | None], initial: Any, rest: tuple[Any, ...], how: dict[str, Any]
-) -> SolveThere | None:
-    *varying, spacing, kind = rest
+    shape: tuple[int, ...],
+    given: dict[str, Side | None],
+    arrays: dict[str, Any],
+    spacing: Any,
+    kind: np.dtype[Any],
+    how: dict[str, Any],
+    like: _device.View,
+) -> tuple[dict[str, Any], Any] | None:
     sides, faces = _box_sides(shape, given, kind)
     # Values of sides are those of the first guess: zeros, or what the host has to write there.
     written = any(values.any() or np.signbit(values).any() for *_, values in faces)
-    if written or (faces and initial is not None) or any(value is not None for value in varying):
+    varies = any(arrays[name] is not None for name in _OPERATOR)
+    if written or (faces and arrays["initial"] is not None) or varies:
         return None
     empty = dict.fromkeys(("initial", "fixed", "source", "coefficient", "reaction"))
     problem = {"size": list(reversed(shape)), "sides": sides, "spacing": _distances(spacing), **empty}
-    return lambda arrays, kept: _native.space_on_device(problem, how, kind == np.float32, arrays, kept)
+
+    def run(there: dict[str, Any], kept: list[Any]) -> dict[str, Any] | None:
+        return _native.space_on_device(problem, how, kind == np.float32, there, kept)
+
+    return _on_device(run, shape, arrays, like, kind)
 
 
 def _on_device(
-    run: SolveThere,
-    shape: tuple[int, ...],
-    source: Any,
-    initial: Any,
-    like: _device.View,
-    kind: np.dtype[Any],
+    run: SolveThere, shape: tuple[int, ...], arrays: dict[str, Any], like: _device.View, kind: np.dtype[Any]
 ) -> tuple[dict[str, Any], Any] | None:
-    """Solves by `run` without a copy of what lies on the GPU `like` is on: what is said, and the field. `None` if the host has
+    """Solves by `run` without a copy of the arrays on the GPU `like` is on: what is said, and the field. `None` if the host has
     to be asked."""
-    views: dict[str, _device.View | None] = {}
-    for name, array in (("source", source), ("initial", initial)):
+    views: dict[str, _device.View | None] = dict.fromkeys(("source", "initial", *_OPERATOR))
+    for name, array in arrays.items():
         if array is None:
-            views[name] = None
             continue
         view = _device.find(array)
         # A number for all points is the host's matter.
@@ -779,17 +806,18 @@ def _on_device(
         if view.shape != shape:
             raise InputError(f"{name} is of shape {view.shape}, the grid of {shape}")
         try:
-            views[name] = _device.prepared(_device.converted(_device.known(view, "solve"), kind, "solve"))
+            wanted = np.dtype(bool) if name == "fixed" else kind
+            views[name] = _device.prepared(_device.converted(_device.known(view, "solve"), wanted, "solve"))
         except DtypeError:
             # NumPy can convert what the library cannot.
             return None
     field = like.library.empty(shape, kind.name, like)
-    arrays = {
+    there = {
         "place": like.place,
         "field": field.address,
         **{name: None if view is None else view.address for name, view in views.items()},
     }
-    said = run(arrays, [field.array, *(view.array for view in views.values() if view is not None)])
+    said = run(there, [field.array, *(view.array for view in views.values() if view is not None)])
     return None if said is None else (said, _device.finished(field))
 
 

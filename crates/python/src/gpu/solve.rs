@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 use crosswarp::cuda::Pod;
 use crosswarp::prim::Scalar;
 use crosswarp::solve::{
-    DeviceArrays, DeviceVoids, Problem2d, Problem3d, Progress, Real, Solution, SolveError,
-    Solver2d, fill_on_device, solve_2d_on_device, solve_3d_on_device,
+    DeviceArrays, DeviceOperator, DeviceVoids, Problem2d, Problem3d, Progress, Real, Solution,
+    SolveError, Solver2d, fill_on_device, solve_2d_on_device, solve_3d_on_device,
 };
 use crosswarp::{Pe, spmd};
 use pyo3::prelude::*;
@@ -25,6 +25,10 @@ pub struct OnDevice {
     place: Place,
     source: Option<usize>,
     initial: Option<usize>,
+    /// Of planes: what the operator is made of.
+    fixed: Option<usize>,
+    coefficient: Option<usize>,
+    reaction: Option<usize>,
     field: usize,
 }
 
@@ -57,6 +61,19 @@ impl OnDevice {
             field: array(self.field)?,
         };
         report_of(solve(&arrays)?)
+    }
+
+    /// What the operator of a plane of so many points is made of.
+    fn operator<F: Real + Pod>(&self, points: usize) -> Result<DeviceOperator<'_, F>, Failure> {
+        // SAFETY: as in `solve_by`.
+        let array = |address| unsafe { elements::<F>(address, points) };
+        // SAFETY: as above.
+        let bytes = |address| unsafe { elements::<u8>(address, points) };
+        Ok(DeviceOperator {
+            fixed: self.fixed.map(bytes).transpose()?,
+            coefficient: self.coefficient.map(array).transpose()?,
+            reaction: self.reaction.map(array).transpose()?,
+        })
     }
 
     /// Solves the problem of `solver`, of so many points.
@@ -105,9 +122,12 @@ fn plane_of<F: Real + Scalar>(
 ) -> PyResult<Option<Bound<'_, PyDict>>> {
     solved_if_possible(py, how, kept, move |how, watch| {
         alone(|pe| {
-            arrays.solve_by(problem.nx * problem.ny, |arrays| {
+            let points = problem.nx * problem.ny;
+            let operator = arrays.operator(points)?;
+            arrays.solve_by(points, |arrays| {
                 let see = |seen: &Progress<'_>| watch.see_first(seen);
-                solve_2d_on_device(pe, &problem, arrays, &options(how, watch.stop), see)
+                let options = options(how, watch.stop);
+                solve_2d_on_device(pe, &problem, &operator, arrays, &options, see)
             })
         })
     })

@@ -300,6 +300,60 @@ static_assert(CROSSWARP_OFFSET(array_with_voids<float>, pitch) == 64, "array_wit
 static_assert(CROSSWARP_OFFSET(array_with_voids<float>, nx) == 72, "array_with_voids::nx");
 static_assert(CROSSWARP_OFFSET(array_with_voids<float>, ny) == 76, "array_with_voids::ny");
 
+// What an operator of a plane is made of, and where. `F`: the type of arrays of all points of a grid.
+template <class F> struct alignas(8) operator_arrays {
+    // Byte not 0: the cell keeps its value.
+    const u8* fixed;
+    // Null: 1.
+    const F* coefficient;
+    // Null: 0.
+    const F* reaction;
+    // Of a mixed side a/b by the level's rows or columns: left, right, top, bottom; else null.
+    const double* mixed[4];
+    // Where the coefficient along these sides goes, by the same; null: nowhere.
+    double* kappas[4];
+    // The level's: as in `level_pass`, by rows of `pitch` elements.
+    u8* mask;
+    // Rows of the couplings' table and of 1 / the diagonal, from one of zeros on.
+    double* parts;
+    double* inverse;
+    // Gets a count, or the largest coefficient by its bits and whether something ties the field to a value.
+    u64* words;
+    i64 pitch;
+    // Of columns and of rows.
+    double spacings[2];
+    // What couplings are multiplied by: a power of two.
+    double scale;
+    // Of the level,
+    i32 nx;
+    i32 ny;
+    // whose first column and row have these numbers in the grid.
+    i32 first[2];
+    i32 grid_nx;
+    i32 grid_ny;
+    // As in `level_pass`.
+    i32 ends[4];
+};
+static_assert(sizeof(operator_arrays<float>) == 192, "size of operator_arrays");
+static_assert(CROSSWARP_OFFSET(operator_arrays<float>, fixed) == 0, "operator_arrays::fixed");
+static_assert(CROSSWARP_OFFSET(operator_arrays<float>, coefficient) == 8, "operator_arrays::coefficient");
+static_assert(CROSSWARP_OFFSET(operator_arrays<float>, reaction) == 16, "operator_arrays::reaction");
+static_assert(CROSSWARP_OFFSET(operator_arrays<float>, mixed) == 24, "operator_arrays::mixed");
+static_assert(CROSSWARP_OFFSET(operator_arrays<float>, kappas) == 56, "operator_arrays::kappas");
+static_assert(CROSSWARP_OFFSET(operator_arrays<float>, mask) == 88, "operator_arrays::mask");
+static_assert(CROSSWARP_OFFSET(operator_arrays<float>, parts) == 96, "operator_arrays::parts");
+static_assert(CROSSWARP_OFFSET(operator_arrays<float>, inverse) == 104, "operator_arrays::inverse");
+static_assert(CROSSWARP_OFFSET(operator_arrays<float>, words) == 112, "operator_arrays::words");
+static_assert(CROSSWARP_OFFSET(operator_arrays<float>, pitch) == 120, "operator_arrays::pitch");
+static_assert(CROSSWARP_OFFSET(operator_arrays<float>, spacings) == 128, "operator_arrays::spacings");
+static_assert(CROSSWARP_OFFSET(operator_arrays<float>, scale) == 144, "operator_arrays::scale");
+static_assert(CROSSWARP_OFFSET(operator_arrays<float>, nx) == 152, "operator_arrays::nx");
+static_assert(CROSSWARP_OFFSET(operator_arrays<float>, ny) == 156, "operator_arrays::ny");
+static_assert(CROSSWARP_OFFSET(operator_arrays<float>, first) == 160, "operator_arrays::first");
+static_assert(CROSSWARP_OFFSET(operator_arrays<float>, grid_nx) == 168, "operator_arrays::grid_nx");
+static_assert(CROSSWARP_OFFSET(operator_arrays<float>, grid_ny) == 172, "operator_arrays::grid_ny");
+static_assert(CROSSWARP_OFFSET(operator_arrays<float>, ends) == 176, "operator_arrays::ends");
+
 // A step on the finest level beside passes. What fields and weights are is said of each step in `finest_steps.cuh`.
 struct alignas(8) finest_step {
     double* u;

@@ -259,10 +259,10 @@ template <class Fine> struct galerkin_block {
 };
 
 // Sets column `i` of a part of `columns` columns, and those beyond both ends.
-__device__ __forceinline__ void set_column(float* part, int i, int columns, bool wraps, float value) {
+template <class F> __device__ __forceinline__ void set_column(F* part, int i, int columns, bool wraps, F value) {
     part[i + 1] = value;
-    if (i == 0) part[columns + 1] = wraps ? value : 0.f;
-    if (i == columns - 1) part[0] = wraps ? value : 0.f;
+    if (i == 0) part[columns + 1] = wraps ? value : F(0);
+    if (i == columns - 1) part[0] = wraps ? value : F(0);
 }
 
 // Makes the rows of the weights between the level `g` and the next, and those of the next one's operator. Row 0 of these tables,

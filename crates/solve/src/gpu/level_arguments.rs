@@ -227,6 +227,41 @@ namespace crosswarp {
         76 pub ny: i32 = "i32",
     }
 
+    /// What an operator of a plane is made of, and where. `F`: the type of arrays of all points of a grid.
+    pub(crate) OperatorArrays = "operator_arrays", template "template <class F>" "<float>", align 8, size 192, with "": {
+        /// Byte not 0: the cell keeps its value.
+        0 pub fixed: u64 = "const u8*",
+        /// Null: 1.
+        8 pub coefficient: u64 = "const F*",
+        /// Null: 0.
+        16 pub reaction: u64 = "const F*",
+        /// Of a mixed side a/b by the level's rows or columns: left, right, top, bottom; else null.
+        24 pub mixed: [u64; 4] = "const double*"[4],
+        /// Where the coefficient along these sides goes, by the same; null: nowhere.
+        56 pub kappas: [u64; 4] = "double*"[4],
+        /// The level's: as in `level_pass`, by rows of `pitch` elements.
+        88 pub mask: u64 = "u8*",
+        /// Rows of the couplings' table and of 1 / the diagonal, from one of zeros on.
+        96 pub parts: u64 = "double*",
+        104 pub inverse: u64 = "double*",
+        /// Gets a count, or the largest coefficient by its bits and whether something ties the field to a value.
+        112 pub words: u64 = "u64*",
+        120 pub pitch: i64 = "i64",
+        /// Of columns and of rows.
+        128 pub spacings: [f64; 2] = "double"[2],
+        /// What couplings are multiplied by: a power of two.
+        144 pub scale: f64 = "double",
+        /// Of the level,
+        152 pub nx: i32 = "i32",
+        156 pub ny: i32 = "i32",
+        /// whose first column and row have these numbers in the grid.
+        160 pub first: [i32; 2] = "i32"[2],
+        168 pub grid_nx: i32 = "i32",
+        172 pub grid_ny: i32 = "i32",
+        /// As in `level_pass`.
+        176 pub ends: [i32; 4] = "i32"[4],
+    }
+
     /// A step on the finest level beside passes. What fields and weights are is said of each step in `finest_steps.cuh`.
     pub(crate) FinestStep = "finest_step", align 8, size 56, with "": {
         0 pub u: u64 = "double*",

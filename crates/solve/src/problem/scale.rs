@@ -37,6 +37,11 @@ impl Scale {
         }
     }
 
+    /// Whether one product with a power of two scales: what is normal, and so large as what decides, stays normal.
+    pub(crate) fn is_one_product(self) -> bool {
+        (-1000..=1000).contains(&self.exponent)
+    }
+
     /// What is held for `value`.
     #[inline]
     pub(crate) fn down(self, value: f64) -> f64 {

@@ -420,6 +420,11 @@ pub const KERNELS: &[Source<'static>] = &[
         "voids_between_f64": LEVEL_THREADS
     ),
     file!(
+        LEVEL_HEADERS, "multigrid/plane_operator.cu",
+        "operator_mask": LEVEL_THREADS, "operator_measure_f32": LEVEL_THREADS, "operator_measure_f64": LEVEL_THREADS,
+        "operator_couplings_f32": LEVEL_THREADS, "operator_couplings_f64": LEVEL_THREADS, "operator_inverse": LEVEL_THREADS
+    ),
+    file!(
         LEVEL_HEADERS, "multigrid/box_arrays.cu",
         "box_load_f32": LEVEL_THREADS, "box_load_f64": LEVEL_THREADS, "box_save_f32": LEVEL_THREADS,
         "box_save_f64": LEVEL_THREADS, "box_weigh": LEVEL_THREADS, "box_shift": LEVEL_THREADS
@@ -464,7 +469,7 @@ mod tests {
     use super::*;
 
     /// What may hold several kernels: together they are compiled as fast as one of the others.
-    const OF_SEVERAL: [&str; 15] = [
+    const OF_SEVERAL: [&str; 16] = [
         "jacobi/one_sweep/sweep.cu",
         "jacobi/between_passes.cu",
         "multigrid/galerkin.cu",
@@ -474,6 +479,7 @@ mod tests {
         "multigrid/finest_tiles.cu",
         "multigrid/plane_arrays.cu",
         "multigrid/plane_voids.cu",
+        "multigrid/plane_operator.cu",
         "multigrid/box_arrays.cu",
         "multigrid/box_levels.cu",
         "multigrid/plane_steps.cu",

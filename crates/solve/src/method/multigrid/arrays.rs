@@ -1,20 +1,21 @@
 //! Solves of a plane whose source, first guess and field are arrays in the memory of the GPU that makes the cycles.
 
-use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use crosswarp_cuda::BufferRef;
 use crosswarp_shmem::Pe;
 
-use super::load::{Layout, flows};
+use super::load::{Layout, flows, flows_across};
 use super::plane::Plane;
 use super::steps::Ended;
-use super::{Given, Outcome, incompatible};
+use super::{Given, Outcome, fewest_cells, incompatible};
 use crate::element::Real;
 use crate::engine::cpu::multigrid::finest::End;
 use crate::engine::cpu::multigrid::hierarchy::Hierarchy;
 use crate::engine::cuda::multigrid::arrays::{Arrays, OfProblem};
 use crate::engine::cuda::multigrid::equations::RightSide;
+use crate::engine::cuda::multigrid::galerkin;
+use crate::engine::cuda::multigrid::operator::{self, Operator};
 use crate::engine::cuda::multigrid::{CyclesOf, GpuCycles};
 use crate::field::storage::Field;
 use crate::gpu::Gpu;
@@ -68,10 +69,100 @@ impl<F: Real> DeviceArrays<'_, F> {
     }
 }
 
+/// Arrays in the memory of a GPU that the operator of a plane is made of, in place of what the problem delivers by rows: as
+/// [`DeviceArrays`] with a value for each point.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceOperator<'a, F: Real> {
+    /// The cells that keep their value: byte ≠ 0.
+    pub fixed: Option<BufferRef<'a, u8>>,
+    /// κ, positive.
+    pub coefficient: Option<BufferRef<'a, F>>,
+    /// c, not negative.
+    pub reaction: Option<BufferRef<'a, F>>,
+}
+
+impl<F: Real> DeviceOperator<'_, F> {
+    /// Nothing: the problem says all.
+    pub const NONE: Self = DeviceOperator {
+        fixed: None,
+        coefficient: None,
+        reaction: None,
+    };
+
+    fn is_empty(&self) -> bool {
+        self.fixed.is_none() && self.coefficient.is_none() && self.reaction.is_none()
+    }
+
+    /// Panics if an array has another length, or the problem has one of them, too.
+    pub(crate) fn assert_points(&self, problem: &Problem2d<F>) {
+        let own = [
+            problem.fixed.is_some(),
+            problem.coefficient.is_some(),
+            problem.reaction.is_some(),
+        ];
+        let lengths = [
+            self.fixed.map(|array| array.len()),
+            self.coefficient.map(|array| array.len()),
+            self.reaction.map(|array| array.len()),
+        ];
+        for (own, len) in own.into_iter().zip(lengths) {
+            let Some(len) = len else { continue };
+            assert!(!own, "the problem delivers by rows what an array has");
+            assert_eq!(
+                len,
+                problem.nx * problem.ny,
+                "an array has a value for each point"
+            );
+        }
+    }
+
+    /// What levels are made of; nothing where the host has to.
+    fn made(
+        &self,
+        pe: &Pe,
+        problem: &Problem2d<F>,
+        gpu: &Gpu,
+    ) -> Result<Option<Operator>, SolveError> {
+        let layout = Layout::of(problem, pe, fewest_cells(Some(gpu)));
+        let shape = &layout.shape;
+        // What crosses a side counts where cells do not keep their value.
+        let asks_for_mask = problem.sides().into_iter().any(flows_across) && self.fixed.is_some();
+        // Couplings are of the host or of the GPU.
+        let is_mixed = problem.coefficient.is_some() || problem.reaction.is_some();
+        if !galerkin::is_possible([shape.x, shape.y]) || asks_for_mask || is_mixed {
+            return Ok(None);
+        }
+        let of_problem = operator::OfProblem {
+            size: [problem.nx, problem.ny],
+            first: layout.first,
+            shape,
+            ends: layout.ends,
+            spacings: problem.spacings(),
+            mixed: std::array::from_fn(|side| match problem.sides()[side] {
+                Boundary::Robin(mixed) => {
+                    let along = 1 - side / 2;
+                    let len = [shape.x.len, shape.y.len][along];
+                    let at = |at: usize| mixed.at(at + layout.first[along]);
+                    let ratio = |[a, b, _]: [f64; 3]| a / b;
+                    Some((0..len).map(|place| ratio(at(place))).collect())
+                }
+                _ => None,
+            }),
+        };
+        let arrays = operator::Arrays {
+            fixed: self.fixed,
+            coefficient: self.coefficient,
+            reaction: self.reaction,
+        };
+        Ok(operator::make(gpu, &of_problem, &arrays)?)
+    }
+}
+
 /// See [`solve_2d_on_device`](crate::solve_2d_on_device).
 pub(crate) fn run<F: Real>(
     pe: &Pe,
     problem: &Problem2d<F>,
+    operator: &DeviceOperator<'_, F>,
     given: &DeviceArrays<'_, F>,
     options: &Options<'_>,
     observer: impl FnMut(&Progress<'_>),
@@ -80,13 +171,15 @@ pub(crate) fn run<F: Real>(
     let Some((gpu, cycles)) = given.solved_by(pe, by_rows, options) else {
         return Ok(None);
     };
-    once(
-        Plane::new(pe, problem, cycles, Some(gpu), None)?,
-        problem,
-        given,
-        options,
-        observer,
-    )
+    let made = match operator.is_empty() {
+        true => None,
+        false => match operator.made(pe, problem, gpu)? {
+            None => return Ok(None),
+            made => made,
+        },
+    };
+    let plane = Plane::new(pe, problem, cycles, Some(gpu), made)?;
+    once(plane, problem, given, options, observer)
 }
 
 /// One solve, after which all is given back.
@@ -129,9 +222,6 @@ impl<F: Real> OnGpu<F> {
     }
 }
 
-/// Exponents of scales that one multiplication by a power of two makes.
-pub(super) const EXPONENTS: RangeInclusive<i32> = -1000..=1000;
-
 impl Plane<'_, Hierarchy<f32>> {
     /// As [`solve`](Self::solve), with arrays of the grid's size in the GPU's memory. `kept`: what the last solve has left
     /// there. `None`, and nothing has been written, where the host has to solve: see
@@ -159,9 +249,8 @@ impl Plane<'_, Hierarchy<f32>> {
         let largest = on_gpu.arrays.load(&mut on_gpu.cycles, from, 1.0)?;
         let scale = Scale::of(largest_of(largest, &[on_gpu.largest_flow]));
         let operator = self.operator.unwrap_or(Scale::NONE);
-        let is_possible = |of: &Scale| EXPONENTS.contains(&of.exponent);
         // What is not finite the host says more of.
-        if !largest.is_finite() || ![scale, operator].iter().all(is_possible) {
+        if !largest.is_finite() || !scale.is_one_product() || !operator.is_one_product() {
             *kept = Some(on_gpu);
             return Ok(None);
         }
@@ -197,7 +286,9 @@ impl Plane<'_, Hierarchy<f32>> {
     ) -> Result<OnGpu<F>, SolveError> {
         let solver = &mut self.solver;
         let (layout, finest) = (&solver.layout, solver.equations());
-        let (flows, largest_flow) = flows(problem, layout, finest, self.operator);
+        let couplings = self.on_gpu.couplings.as_ref();
+        let kappas = couplings.map(|couplings| &couplings.kappas);
+        let (flows, largest_flow) = flows(problem, layout, finest, self.operator, kappas);
         let mut all = flows.iter().flatten().flatten();
         let something_crosses = all.any(|&flow| flow != 0.0);
         let has_right_side = has_source || something_crosses;
@@ -220,7 +311,7 @@ impl Plane<'_, Hierarchy<f32>> {
         let of = CyclesOf {
             u: None,
             right_side,
-            mask: self.mask.take(),
+            on_gpu: std::mem::take(&mut self.on_gpu.equations),
             first: layout.first[1],
             full: first == First::Full,
             whole_gpu: true,

@@ -8,7 +8,7 @@ use crosswarp_shmem::Pe;
 use crate::element::Real;
 use crate::element::simd::Isa;
 use crate::engine::cpu::multigrid::coefficients::Coefficients;
-use crate::engine::cpu::multigrid::finest::{End, Finest, Mask};
+use crate::engine::cpu::multigrid::finest::{End, Finest, Held};
 use crate::engine::cpu::multigrid::shape::{Axis, Shape};
 use crate::engine::cpu::multigrid::sums::LeafSums;
 use crate::field::partition::Partition;
@@ -77,7 +77,10 @@ pub(super) struct Loaded {
 }
 
 /// Reads which cells of the rows that this PE stores are fixed.
-pub(super) fn fixed<F: Real>(problem: &Problem2d<F>, layout: &Layout) -> io::Result<Option<Mask>> {
+pub(super) fn fixed<F: Real>(
+    problem: &Problem2d<F>,
+    layout: &Layout,
+) -> io::Result<Option<Held<Field<u8>>>> {
     let Some(deliver) = &problem.fixed else {
         return Ok(None);
     };
@@ -95,7 +98,7 @@ pub(super) fn fixed<F: Real>(problem: &Problem2d<F>, layout: &Layout) -> io::Res
             .row_mut(at)
             .copy_from_slice(&row[first_x..][..shape.x.len]);
     }
-    Ok(Some(Mask::Rows(fixed)))
+    Ok(Some(Held::Here(fixed)))
 }
 
 /// Reads the rows that this PE stores, times 2^−e as `scale` says. `operator`: its exponent, where it is not the same
@@ -115,13 +118,7 @@ pub(super) fn load<F: Real>(
     let own = shape.own();
     let mut u = finest.field()?;
     // Where nothing flows across the sides, as with a derivative of 0, and there is no source, b is 0 and need not be read.
-    let flows = |side: &Boundary<F>| match side {
-        Boundary::Neumann(g) | Boundary::Robin(Robin { right: g, .. }) => {
-            g.iter().any(|&g| g.to_f64() != 0.0)
-        }
-        Boundary::Fixed(_) | Boundary::Periodic => false,
-    };
-    let has_right_side = problem.source.is_some() || problem.sides().into_iter().any(flows);
+    let has_right_side = problem.source.is_some() || problem.sides().into_iter().any(flows_across);
     let mut right_side = match (has_right_side, kept) {
         (false, _) => None,
         (true, Some(kept)) => Some(kept),
@@ -270,12 +267,14 @@ impl<F: Real> Crossing<'_, F> {
 }
 
 /// What crosses the sides left, right, top and bottom, by the level's rows or columns, where something can, and the largest
-/// magnitude of it where there are equations; of a PE that has all rows.
+/// magnitude of it where there are equations; of a PE that has all rows. `kappas`: the coefficient along these sides, if the problem
+/// has none itself.
 pub(super) fn flows<F: Real>(
     problem: &Problem2d<F>,
     layout: &Layout,
     finest: &Finest,
     operator: Option<Scale>,
+    kappas: Option<&[Vec<f64>; 4]>,
 ) -> ([Option<Vec<f64>>; 4], f64) {
     let crossing = Crossing {
         problem,
@@ -294,12 +293,13 @@ pub(super) fn flows<F: Real>(
             let mut place = [0; 2];
             (place[of], place[along]) = (usize::from(is_last) * (len[of] - 1), at);
             let [x, y] = place;
-            if read.replace(y) != Some(y) {
+            if kappas.is_none() && read.replace(y) != Some(y) {
                 kappa.read(y as isize);
             }
+            let kappa = kappas.map_or(kappa.here[x], |kappas| kappas[number][at]);
             let place = place.map(|at| at as isize);
             let at_side = at + layout.first[along];
-            let Some(flow) = crossing.at(side, at_side, along, place, kappa.here[x]) else {
+            let Some(flow) = crossing.at(side, at_side, along, place, kappa) else {
                 break;
             };
             // Where nothing flows a mask that a GPU has is not asked for.
@@ -373,6 +373,25 @@ pub(super) struct Sizes {
     pub tied: bool,
 }
 
+/// Whether a mixed side ties the field to a value.
+pub(super) fn is_tied_by_sides<F: Real>(problem: &Problem2d<F>) -> bool {
+    let ties = |side: &Boundary<F>| match side {
+        Boundary::Robin(mixed) => mixed.value.iter().any(|a| a.to_f64() != 0.0),
+        _ => false,
+    };
+    problem.sides().into_iter().any(ties)
+}
+
+/// Whether something crosses a side.
+pub(super) fn flows_across<F: Real>(side: &Boundary<F>) -> bool {
+    match side {
+        Boundary::Neumann(g) | Boundary::Robin(Robin { right: g, .. }) => {
+            g.iter().any(|&g| g.to_f64() != 0.0)
+        }
+        Boundary::Fixed(_) | Boundary::Periodic => false,
+    }
+}
+
 /// Looks at the coefficient and what ties the field to a value, in the own rows.
 pub(super) fn sizes<F: Real>(problem: &Problem2d<F>, layout: &Layout) -> Sizes {
     let [first_x, first_y] = layout.first;
@@ -385,13 +404,8 @@ pub(super) fn sizes<F: Real>(problem: &Problem2d<F>, layout: &Layout) -> Sizes {
         } else {
             ratio
         },
-        tied: false,
+        tied: is_tied_by_sides(problem),
     };
-    for side in problem.sides() {
-        if let Boundary::Robin(mixed) = side {
-            sizes.tied |= mixed.value.iter().any(|a| a.to_f64() != 0.0);
-        }
-    }
     let mut row = vec![F::ZERO; problem.nx];
     let mut values = vec![0.0; layout.shape.x.len];
     for at in layout.shape.own() {

@@ -35,11 +35,12 @@ use self::held::{HeldRows, Line};
 use self::load::Layout;
 use self::steps::{Ended, Holder, raised};
 use crate::element::Real;
-use crate::engine::cpu::multigrid::finest::{Finest, Mask};
+use crate::engine::cpu::multigrid::finest::Finest;
 use crate::engine::cpu::multigrid::finest_level::FinestLevel;
 use crate::engine::cpu::multigrid::hierarchy::Hierarchy;
 use crate::engine::cpu::multigrid::shape::HALO;
 use crate::engine::cpu::multigrid::sums::LeafSums;
+use crate::engine::cuda::multigrid::equations::EquationsOnGpu;
 use crate::engine::cuda::multigrid::exchange;
 use crate::engine::cuda::multigrid::{CyclesOf, GpuCycles};
 use crate::exchange::level_puts::LevelPuts;
@@ -430,11 +431,11 @@ impl<L: Levels> Solver<'_, L> {
             if let Some(right_side) = right_side {
                 checksum.update(bytemuck::cast_slice(right_side.row(at)));
             }
-            if let Some(Mask::Rows(fixed)) = &finest.fixed {
-                checksum.update(fixed.row(at));
+            if let Some(fixed) = &finest.fixed {
+                checksum.update(fixed.here().row(at));
             }
             if let Some(coefficients) = &finest.coefficients {
-                for table in coefficients.tables() {
+                for table in coefficients.here().tables() {
                     checksum.update(bytemuck::cast_slice(table.whole(at)));
                 }
             }
@@ -553,7 +554,7 @@ impl Solver<'_, Hierarchy<f32>> {
                 CyclesOf {
                     u: Some(u),
                     right_side: right_side.into(),
-                    mask: None,
+                    on_gpu: EquationsOnGpu::default(),
                     first: self.layout.first[1],
                     full: *first == First::Full,
                     whole_gpu,

@@ -7,19 +7,19 @@ use crosswarp_shmem::Pe;
 
 use super::alone::Alone;
 use super::least_eigenvalue::least_eigenvalue;
-use super::load::{Layout, Loaded, coefficients, fixed, load, sizes};
+use super::load::{Layout, Loaded, coefficients, fixed, is_tied_by_sides, load, sizes};
 use super::steps::Ended;
 use super::{
     COARSE_INTERVAL, FINEST_INTERVAL, Given, Levels, OMEGAS, Outcome, Solver, fewest_cells,
 };
 use crate::element::Real;
-use crate::engine::cpu::multigrid::finest::{End, Finest, Mask};
+use crate::engine::cpu::multigrid::finest::{End, Finest, Held};
 use crate::engine::cpu::multigrid::finest_level::FinestLevel;
 use crate::engine::cpu::multigrid::hierarchy::{Hierarchy, SetUpError, coarser_shapes};
 use crate::engine::cpu::multigrid::operator_rows::PARTS;
 use crate::engine::cpu::multigrid::shape::{HALO, Shape};
 use crate::engine::cpu::multigrid::smoothing::Smoothing;
-use crate::engine::cuda::multigrid::storage::DeviceRows;
+use crate::engine::cuda::multigrid::operator::Operator;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::band::Band;
 use crate::field::checkpoint::Identity;
@@ -90,33 +90,27 @@ pub(crate) struct Plane<'p, L> {
     spare: Option<[Field<f64>; 2]>,
     /// That of the last solve, for the next one: making its pages takes longer than filling them.
     right_side: Option<Field<f64>>,
-    /// That of the problem, where the GPU that makes the levels has it.
-    pub(super) mask: Option<DeviceRows<u8>>,
-}
-
-/// Which cells keep their value: in the memory of the only PE's GPU.
-pub(crate) struct MaskOnGpu {
-    pub rows: DeviceRows<u8>,
-    /// How many do not.
-    pub free: u64,
+    /// What of the operator the GPU that makes the levels has.
+    pub(super) on_gpu: Operator,
 }
 
 impl<'p> Plane<'p, Hierarchy<f32>> {
-    /// Makes the levels of `problem`, which has been checked, for solves on `gpu`. `mask`: its fixed cells, if it has none itself.
+    /// Makes the levels of `problem`, which has been checked, for solves on `gpu`. `on_gpu`: what of its operator is there, if it has
+    /// none of that itself.
     /// Collective.
     pub fn new<F: Real>(
         pe: &'p Pe,
         problem: &Problem2d<F>,
         cycles: &Cycles,
         gpu: Option<&Gpu>,
-        mask: Option<MaskOnGpu>,
+        on_gpu: Option<Operator>,
     ) -> Result<Self, SolveError> {
         let Cycles { pre, post, .. } = *cycles;
         Plane::with(
             pe,
             problem,
             gpu,
-            mask,
+            on_gpu,
             coarser_shapes,
             |finest, made, rows| {
                 let Made {
@@ -213,20 +207,21 @@ pub(super) struct Made<'m> {
 }
 
 impl<'p, L: Levels> Plane<'p, L> {
-    /// `gpu`: where steps are made; `mask`: as of [`new`](Plane::new); `shapes`: those of the levels below the finest; `levels` makes
+    /// `gpu`: where steps are made; `on_gpu`: as of [`new`](Plane::new); `shapes`: those of the levels below the finest; `levels` makes
     /// them. Collective.
     pub(super) fn with<F: Real>(
         pe: &'p Pe,
         problem: &Problem2d<F>,
         gpu: Option<&Gpu>,
-        mask: Option<MaskOnGpu>,
+        on_gpu: Option<Operator>,
         shapes: impl FnOnce(&Shape) -> Vec<Shape>,
         levels: impl FnOnce(Finest, Made<'_>, &mut LevelRows<'p>) -> Result<L, SolveError>,
     ) -> Result<Self, SolveError> {
         let layout = Layout::of(problem, pe, fewest_cells(gpu));
         let reduction = Reduction::new(pe, norms::words::<f64>(4))?;
-        let fixed = match &mask {
-            Some(_) => Ok(Some(Mask::OnGpu)),
+        let on_gpu = on_gpu.unwrap_or_default();
+        let fixed = match &on_gpu.equations.mask {
+            Some(_) => Ok(Some(Held::OnGpu)),
             None => fixed(problem, &layout).map_err(SolveError::Memory),
         };
         let mut finest = Finest::new(
@@ -235,7 +230,11 @@ impl<'p, L: Levels> Plane<'p, L> {
             all_ready_by(&reduction, fixed)?,
         );
         let (mut operator, mut tied) = (None, false);
-        if problem.is_general() {
+        if let Some(couplings) = &on_gpu.couplings {
+            tied = couplings.tied || is_tied_by_sides(problem);
+            finest.coefficients = Some(Held::OnGpu);
+            operator = Some(couplings.scale);
+        } else if problem.is_general() {
             let sizes = sizes(problem, &layout);
             if let Some(error) = first_bad(&reduction, sizes.bad, problem.nx)? {
                 reduction.free()?;
@@ -243,11 +242,12 @@ impl<'p, L: Levels> Plane<'p, L> {
             }
             tied = reduction.min(u64::from(!sizes.tied))? == 0;
             let scale = Scale::of(reduction.largest(sizes.largest)?);
-            finest.coefficients = Some(coefficients(problem, &layout, &finest, scale));
+            let couplings = coefficients(problem, &layout, &finest, scale);
+            finest.coefficients = Some(Held::Here(couplings));
             operator = Some(scale);
         }
-        let mut free = [match &mask {
-            Some(mask) => mask.free,
+        let mut free = [match on_gpu.free {
+            Some(free) => free,
             None => finest.free(layout.shape.own()),
         }];
         if layout.shape.spread {
@@ -303,7 +303,7 @@ impl<'p, L: Levels> Plane<'p, L> {
             set_up: start.elapsed(),
             spare: None,
             right_side: None,
-            mask: mask.map(|mask| mask.rows),
+            on_gpu,
         })
     }
 

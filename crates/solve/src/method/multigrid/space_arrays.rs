@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crosswarp_shmem::Pe;
 
-use super::arrays::{DeviceArrays, EXPONENTS};
+use super::arrays::DeviceArrays;
 use super::space::{Levels, Made, Solver, outcome};
 use super::space_load::Layout;
 use super::steps::Ended;
@@ -106,7 +106,7 @@ impl<F: Real> Solver<'_, F, Hierarchy> {
         let from = [given.source, given.initial];
         let mut loaded = arrays.load(&on_gpu, from, 1.0)?;
         let scale = Scale::of(loaded.largest);
-        if !loaded.largest.is_finite() || !EXPONENTS.contains(&scale.exponent) {
+        if !loaded.largest.is_finite() || !scale.is_one_product() {
             return Ok(None);
         }
         if scale != Scale::NONE {

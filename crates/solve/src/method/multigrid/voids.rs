@@ -6,11 +6,13 @@ use crosswarp_cuda::BufferRef;
 use crosswarp_shmem::Pe;
 
 use super::Outcome;
-use super::arrays::{self, DeviceArrays};
-use super::plane::{MaskOnGpu, Plane};
+use super::arrays::{self, DeviceArrays, DeviceOperator};
+use super::plane::Plane;
 use crate::element::Real;
 use crate::engine::cpu::multigrid::shape::Axis;
+use crate::engine::cuda::multigrid::equations::EquationsOnGpu;
 use crate::engine::cuda::multigrid::galerkin;
+use crate::engine::cuda::multigrid::operator::Operator;
 use crate::engine::cuda::multigrid::voids::{Voids, guess};
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
@@ -64,13 +66,25 @@ pub(crate) fn run<F: Real>(
             row.copy_from_slice(&bytes[y * nx..][..nx]);
         });
         let problem = Problem2d::natural(nx, ny, Some(fixed));
-        return arrays::run(pe, &problem, &given, options, observer);
+        return arrays::run(
+            pe,
+            &problem,
+            &DeviceOperator::NONE,
+            &given,
+            options,
+            observer,
+        );
     }
     let problem = Problem2d::natural(nx, ny, None);
-    let mask = MaskOnGpu {
-        free: (nx * ny) as u64 - known.cells,
-        rows: known.mask,
+    let free = (nx * ny) as u64 - known.cells;
+    let operator = Operator {
+        equations: EquationsOnGpu {
+            mask: Some(known.mask),
+            couplings: None,
+        },
+        free: Some(free),
+        couplings: None,
     };
-    let plane = Plane::new(pe, &problem, cycles, Some(gpu), Some(mask))?;
+    let plane = Plane::new(pe, &problem, cycles, Some(gpu), Some(operator))?;
     arrays::once(plane, &problem, &given, options, observer)
 }

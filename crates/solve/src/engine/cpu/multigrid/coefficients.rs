@@ -12,7 +12,7 @@ use super::shape::Shape;
 
 /// The excess, after [`EAST`] and [`SOUTH`].
 const EXCESS: usize = 2;
-const PARTS: usize = 3;
+pub(crate) const PARTS: usize = 3;
 
 /// Couplings to the right and below, and the excess, by rows; see `galerkin.rs`.
 pub(crate) struct Coefficients {

@@ -31,12 +31,22 @@ pub(crate) enum End {
     Wrap,
 }
 
-/// Which cells keep their value.
-pub(crate) enum Mask {
-    /// By the stored rows: byte ≠ 0.
-    Rows(Field<u8>),
-    /// The GPU that makes the levels and the cycles has it. Nobody asks for a cell's here.
+/// What tells points apart.
+pub(crate) enum Held<T> {
+    Here(T),
+    /// In the memory of the GPU that makes the levels and the cycles. Nobody asks for it here.
     OnGpu,
+}
+
+impl<T> Held<T> {
+    /// Panics if a GPU has it.
+    #[inline(always)]
+    pub fn here(&self) -> &T {
+        match self {
+            Held::Here(it) => it,
+            Held::OnGpu => unreachable!("who has it makes what depends on it"),
+        }
+    }
 }
 
 /// The equation, without the field.
@@ -44,17 +54,17 @@ pub(crate) struct Finest {
     pub shape: Shape,
     /// Left and right, top and bottom.
     pub ends: [[End; 2]; 2],
-    /// Cells that keep their value.
-    pub fixed: Option<Mask>,
+    /// Cells that keep their value, on the stored rows: byte ≠ 0.
+    pub fixed: Option<Held<Field<u8>>>,
     /// The couplings, where they are not all 1. Equations are symmetric then as they are.
-    pub coefficients: Option<Coefficients>,
+    pub coefficients: Option<Held<Coefficients>>,
     /// Where there are cells that do not keep their value.
     pub(super) blocks: Blocks,
 }
 
 impl Finest {
     /// With couplings of 1.
-    pub fn new(shape: Shape, ends: [[End; 2]; 2], fixed: Option<Mask>) -> Finest {
+    pub fn new(shape: Shape, ends: [[End; 2]; 2], fixed: Option<Held<Field<u8>>>) -> Finest {
         let mut finest = Finest {
             blocks: Blocks::all(shape.x.len),
             shape,
@@ -62,7 +72,7 @@ impl Finest {
             fixed,
             coefficients: None,
         };
-        if let Some(Mask::Rows(_)) = finest.fixed {
+        if let Some(Held::Here(_)) = finest.fixed {
             finest.blocks = finest.free_blocks();
         }
         finest
@@ -257,10 +267,7 @@ impl Finest {
     }
 
     pub(super) fn mask(&self, y: isize) -> Option<&[u8]> {
-        match self.fixed.as_ref()? {
-            Mask::Rows(fixed) => Some(fixed.row(y)),
-            Mask::OnGpu => unreachable!("who has the mask makes what depends on it"),
-        }
+        self.fixed.as_ref().map(|fixed| fixed.here().row(y))
     }
 
     /// Adds the squares of row `y` of a field, each value times a quarter of its diagonal where that is not the same
@@ -271,7 +278,7 @@ impl Finest {
         match &self.coefficients {
             None => sum.add_row(y, nx, |x| row[x] * row[x]),
             Some(coefficients) => {
-                let inverse = &coefficients.row(y).inverse[1..=nx];
+                let inverse = &coefficients.here().row(y).inverse[1..=nx];
                 sum.add_row(y, nx, |x| {
                     let value = match inverse[x] {
                         0.0 => 0.0,
@@ -319,7 +326,7 @@ impl Finest {
             ..
         } = self.shape;
         for y in self.shape.own() {
-            let of = coefficients.row(y);
+            let of = coefficients.here().row(y);
             for x in (0..columns.len).filter(|&x| self.has_equation(y, x)) {
                 let (at, part) = (x as isize, self.part_of(x, y));
                 for (there, coupling) in [
@@ -407,7 +414,15 @@ impl WithRightSide<'_> {
                 five_point(around, right_side, mask, step, wanted, blocks);
             }
             Some(of) => {
-                five_varying_points(of.row(y), around, right_side, mask, omega, wanted, blocks);
+                five_varying_points(
+                    of.here().row(y),
+                    around,
+                    right_side,
+                    mask,
+                    omega,
+                    wanted,
+                    blocks,
+                );
             }
         }
     }
@@ -462,7 +477,7 @@ impl Relaxation<f64> for WithRightSide<'_> {
             if mask.is_none_or(|row| row[x] == 0) {
                 let inverse = match &finest.coefficients {
                     None => finest.inverse(),
-                    Some(of) => of.row(y).inverse[x + 1],
+                    Some(of) => of.here().row(y).inverse[x + 1],
                 };
                 out[x + 1] = (inverse * omega) * right_side[x];
             }

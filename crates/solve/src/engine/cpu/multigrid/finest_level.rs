@@ -278,7 +278,7 @@ impl Work for ChebyshevStep<'_> {
                     }
                 }
                 Some(coefficients) => {
-                    let inverse = &coefficients.row(y).inverse[1..=nx];
+                    let inverse = &coefficients.here().row(y).inverse[1..=nx];
                     for ((d, &residual), &inverse) in d.iter_mut().zip(residual).zip(inverse) {
                         *d = self.keep * *d + (self.gain * inverse) * residual;
                     }

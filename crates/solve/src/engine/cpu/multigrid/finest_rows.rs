@@ -67,7 +67,7 @@ impl Finest {
                 }
             }
             Some(coefficients) => {
-                let rows = coefficients.row(y);
+                let rows = coefficients.here().row(y);
                 left[..=n].copy_from_slice(&rows.east[start..=start + n]);
                 for (to, from) in [
                     (&mut south, rows.south),
@@ -134,7 +134,10 @@ impl OperatorRows for Finest {
         match &self.coefficients {
             None => kinds,
             // The row above couples it upwards. There are fewer different rows than 2^29.
-            Some(of) => kinds + 64 * (of.identity(y) + (of.identity_above(y) << 29)),
+            Some(of) => {
+                let of = of.here();
+                kinds + 64 * (of.identity(y) + (of.identity_above(y) << 29))
+            }
         }
     }
 }

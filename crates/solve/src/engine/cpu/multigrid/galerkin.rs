@@ -142,7 +142,7 @@ impl<O: OperatorRows> Maker<'_, O> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finest::{End, Finest, Mask};
+    use super::super::finest::{End, Finest, Held};
     use super::super::interpolation::{AMID, BELOW, RIGHT};
     use super::super::operator_rows::{EAST, EXCESS, SOUTH, SOUTH_EAST, SOUTH_WEST, SplitRow};
     use super::*;
@@ -405,7 +405,7 @@ mod tests {
                         let from = y.rem_euclid(ny as isize) as usize * nx;
                         fixed.row_mut(y).copy_from_slice(&row[from..from + nx]);
                     }
-                    let finest = Finest::new(shape, ends, Some(Mask::Rows(fixed)));
+                    let finest = Finest::new(shape, ends, Some(Held::Here(fixed)));
                     check(&check(&stored(&finest)));
                 }
             }

@@ -9,7 +9,7 @@ use crate::gpu::error::GpuError;
 use crate::gpu::level_arguments::LEVEL_THREADS;
 
 /// Most blocks, about: so many keep a large GPU busy.
-const MOST_BLOCKS: usize = 2048;
+pub(super) const MOST_BLOCKS: usize = 2048;
 
 /// Those of a plane or a box, for arrays of one type.
 pub(super) struct ArrayKernels {
@@ -53,17 +53,12 @@ impl ArrayKernels {
         &self,
         stream: &Stream,
         kernel: &Function,
-        [columns, rows]: [usize; 2],
+        size: [usize; 2],
         arguments: impl KernelArgs,
     ) -> Result<(), GpuError> {
         stream.zero(&self.words)?;
-        let across = columns.div_ceil(LEVEL_THREADS);
-        let rows = (MOST_BLOCKS / across).clamp(1, rows);
-        let launch = Launch::new(kernel)
-            .grid((across as u32, rows as u32))
-            .block(LEVEL_THREADS as u32);
         // SAFETY: the caller's.
-        Ok(unsafe { launch.launch(stream, arguments) }?)
+        unsafe { launch_by_columns(stream, kernel, size, arguments) }
     }
 
     /// What the kernel before has said. Waits for it.
@@ -72,4 +67,23 @@ impl ArrayKernels {
         stream.read(&mut words, &self.words)?;
         Ok(words)
     }
+}
+
+/// Launches a kernel whose threads have columns, and its blocks rows by turns.
+///
+/// # Safety
+/// As of a launch; the kernel takes `arguments`, and any number of rows of blocks do its work.
+pub(super) unsafe fn launch_by_columns(
+    stream: &Stream,
+    kernel: &Function,
+    [columns, rows]: [usize; 2],
+    arguments: impl KernelArgs,
+) -> Result<(), GpuError> {
+    let across = columns.div_ceil(LEVEL_THREADS);
+    let rows = (MOST_BLOCKS / across).clamp(1, rows);
+    let launch = Launch::new(kernel)
+        .grid((across as u32, rows as u32))
+        .block(LEVEL_THREADS as u32);
+    // SAFETY: the caller's.
+    Ok(unsafe { launch.launch(stream, arguments) }?)
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
 use super::storage::{DeviceField, DeviceRows, DeviceTable, Stored, pitch_of};
-use crate::engine::cpu::multigrid::finest::{End, Finest, Mask};
+use crate::engine::cpu::multigrid::finest::{End, Finest, Held};
 use crate::engine::cuda::arena::Arena;
 use crate::field::storage::Field;
 use crate::gpu::error::GpuError;
@@ -24,6 +24,15 @@ impl<'a> From<Option<&'a Field<f64>>> for RightSide<'a> {
     fn from(field: Option<&'a Field<f64>>) -> RightSide<'a> {
         field.map_or(RightSide::Zero, RightSide::Of)
     }
+}
+
+/// Of the only PE's finest level, what the host does not have.
+#[derive(Default)]
+pub(crate) struct EquationsOnGpu {
+    /// Which cells keep their value: byte not 0.
+    pub mask: Option<DeviceRows<u8>>,
+    /// The couplings and the excess, and 1 / the diagonal.
+    pub couplings: Option<[DeviceTable<f64>; 2]>,
 }
 
 /// What kernels are told of the level, and what they reach by it.
@@ -46,13 +55,13 @@ impl DeviceEquations {
         }
     }
 
-    /// Copies them, of a size that has been [checked](Self::check), with the right side. `mask`: that of `finest`, if the host does not
-    /// have it. `first`: row 0's number in the leaves.
+    /// Copies them, of a size that has been [checked](Self::check), with the right side. `on_gpu`: what the host does not have of
+    /// `finest`. `first`: row 0's number in the leaves.
     pub fn new(
         arena: &Arena,
         finest: &Finest,
         right_side: RightSide<'_>,
-        mask: Option<DeviceRows<u8>>,
+        on_gpu: EquationsOnGpu,
         first: usize,
     ) -> Result<DeviceEquations, GpuError> {
         let shape = &finest.shape;
@@ -68,25 +77,25 @@ impl DeviceEquations {
             }
         };
         let fixed = match &finest.fixed {
-            Some(Mask::Rows(from)) => {
+            Some(Held::Here(from)) => {
                 let rows = DeviceRows::new(arena, nx, &stored)?;
                 rows.upload(arena.stream(), from)?;
                 Some(rows)
             }
-            Some(Mask::OnGpu) => Some(mask.expect("who has the mask gives it")),
+            Some(Held::OnGpu) => Some(on_gpu.mask.expect("who has the mask gives it")),
             None => None,
         };
-        let coefficients = finest
-            .coefficients
-            .as_ref()
-            .map(|from| {
+        let coefficients = match &finest.coefficients {
+            Some(Held::Here(from)) => {
                 let [parts, inverse] = from.tables();
-                Ok::<_, GpuError>([
+                Some([
                     DeviceTable::new(arena, parts, shape.y, stored.own.clone())?,
                     DeviceTable::new(arena, inverse, shape.y, stored.own.clone())?,
                 ])
-            })
-            .transpose()?;
+            }
+            Some(Held::OnGpu) => Some(on_gpu.couplings.expect("who has the couplings gives them")),
+            None => None,
+        };
         let own = shape.own();
         let bands = (own.start as usize + first) / LEAF_ROWS
             ..(own.end as usize + first).div_ceil(LEAF_ROWS);
@@ -94,7 +103,6 @@ impl DeviceEquations {
             Some(tables) => [tables[0].addresses(), tables[1].addresses()],
             None => [[0; 2]; 2],
         };
-        let ends = finest.ends.as_flattened().iter().map(|&end| end_code(end));
         let arguments = LevelPass {
             right_side: right_side.as_ref().map_or(0, DeviceField::address),
             fixed: fixed.as_ref().map_or(0, DeviceRows::address),
@@ -102,10 +110,7 @@ impl DeviceEquations {
             operator_rows: operator[1],
             inverse_index: inverse[0],
             inverse_rows: inverse[1],
-            ends: ends
-                .collect::<Vec<_>>()
-                .try_into()
-                .expect("two axes have four ends"),
+            ends: end_codes(finest.ends),
             first: first as i32,
             first_band: bands.start as i32,
             pitch: pitch_of(nx) as i64,
@@ -125,10 +130,11 @@ impl DeviceEquations {
     }
 }
 
-fn end_code(end: End) -> i32 {
-    match end {
+/// What kernels are told of the ends left, right, top and bottom.
+pub(super) fn end_codes([[left, right], [top, bottom]]: [[End; 2]; 2]) -> [i32; 4] {
+    [left, right, top, bottom].map(|end| match end {
         End::Fixed => END_FIXED,
         End::Mirror => END_MIRROR,
         End::Wrap => END_WRAP,
-    }
+    })
 }

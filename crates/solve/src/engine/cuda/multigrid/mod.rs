@@ -12,6 +12,7 @@ pub(crate) mod equations;
 pub(crate) mod exchange;
 pub(crate) mod galerkin;
 mod level;
+pub(crate) mod operator;
 mod small;
 pub(crate) mod space;
 pub(crate) mod steps;
@@ -26,7 +27,7 @@ use crosswarp_cuda::{ByValue, Function, Launch, Stream};
 use crosswarp_prim::Superaccumulator;
 use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
-use self::equations::{DeviceEquations, RightSide};
+use self::equations::{DeviceEquations, EquationsOnGpu, RightSide};
 use self::galerkin::MadeLevel;
 use self::level::{
     DeviceLevel, Kind, PassKernel, Plan, coarse_kernels, finest_fitting, finest_kernels, fitting,
@@ -34,7 +35,7 @@ use self::level::{
 };
 use self::small::Small;
 use self::steps::{Made, PlaneGradients, Preconditioner};
-use self::storage::{DeviceField, DeviceRows, DeviceTable, Stored, pitch_of};
+use self::storage::{DeviceField, DeviceTable, Stored, pitch_of};
 use self::sums::LeafSums;
 use crate::engine::cpu::multigrid::cycle::power_of_two;
 use crate::engine::cpu::multigrid::finest::Finest;
@@ -77,8 +78,8 @@ pub(crate) struct CyclesOf<'a> {
     /// The field, which else is zero.
     pub u: Option<&'a Field<f64>>,
     pub right_side: RightSide<'a>,
-    /// Which cells keep their value, where the host does not have that.
-    pub mask: Option<DeviceRows<u8>>,
+    /// What the host does not have of the equations.
+    pub on_gpu: EquationsOnGpu,
     /// Row 0's number in the leaves.
     pub first: usize,
     /// What [`begin`](GpuCycles::begin) will be told.
@@ -124,7 +125,7 @@ impl GpuCycles {
         let CyclesOf {
             u,
             right_side,
-            mask,
+            on_gpu,
             first,
             full,
             whole_gpu,
@@ -134,7 +135,7 @@ impl GpuCycles {
         let device = &gpu.device;
         let stream = Stream::new(device)?;
         let arena = Arena::new(&stream);
-        let equations = DeviceEquations::new(&arena, finest, right_side, mask, first)?;
+        let equations = DeviceEquations::new(&arena, finest, right_side, on_gpu, first)?;
         let kind = Kind::of(&equations.arguments);
         let passes = finest_kernels(kind, &hierarchy.smoothing, full);
         let passes = finest_fitting(&passes, kind, &finest.shape);

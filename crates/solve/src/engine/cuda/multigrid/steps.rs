@@ -10,7 +10,7 @@ use bytemuck::Pod;
 use crosswarp_cuda::{ByValue, Function, Launch, Stream};
 use crosswarp_prim::Superaccumulator;
 
-use super::equations::DeviceEquations;
+use super::equations::{DeviceEquations, EquationsOnGpu};
 use super::storage::{DeviceField, Stored};
 use super::sums::{self, LeafSums};
 use super::{GpuCycles, exchange, same_inverse};
@@ -401,7 +401,13 @@ impl PlaneSteps {
         DeviceEquations::check(finest)?;
         let stream = Stream::new(&gpu.device)?;
         let arena = Arena::new(&stream);
-        let equations = DeviceEquations::new(&arena, finest, right_side.into(), None, first)?;
+        let equations = DeviceEquations::new(
+            &arena,
+            finest,
+            right_side.into(),
+            EquationsOnGpu::default(),
+            first,
+        )?;
         let made = Made {
             arguments: equations.arguments,
             shape: finest.shape.clone(),

@@ -22,7 +22,7 @@ const COPY: usize = 1 << 20;
 const LONGEST_LOCKED: usize = 8 * COPY;
 
 /// Rows of a [`RowTable`] from −1 on.
-pub(super) struct DeviceTable<T: Real> {
+pub(crate) struct DeviceTable<T: Real> {
     index: ArenaBuffer<u32>,
     rows: ArenaBuffer<T>,
 }

@@ -3,6 +3,7 @@
 
 use crosswarp_cuda::{BufferRef, ByValue, Launch, Stream};
 
+use super::array_kernels::{MOST_BLOCKS, launch_by_columns};
 use super::storage::{DeviceRows, Stored, pitch_of};
 use crate::element::Real;
 use crate::engine::cuda::arena::Arena;
@@ -10,9 +11,6 @@ use crate::engine::cuda::kernels;
 use crate::gpu::Gpu;
 use crate::gpu::error::GpuError;
 use crate::gpu::level_arguments::{ArrayWithVoids, LEVEL_THREADS};
-
-/// Most blocks, about: so many keep a large GPU busy.
-const MOST_BLOCKS: usize = 2048;
 
 /// An array of `size` columns and rows, of which some cells are not known.
 pub(crate) struct Voids<'a, F: Real> {
@@ -81,14 +79,9 @@ pub(crate) fn guess<F: Real>(
     if row_is_known.contains(&0) {
         let nearest = arena.copied(&nearest_rows(&row_is_known))?;
         arguments.nearest = nearest.address();
-        let across = nx.div_ceil(LEVEL_THREADS);
-        let down = (MOST_BLOCKS / across).clamp(1, ny);
         let between = kernels::find_plain(device, &names[1])?;
-        let launch = Launch::new(&between)
-            .grid((across as u32, down as u32))
-            .block(LEVEL_THREADS as u32);
         // SAFETY: as above; blocks cover the columns. Rows that are written are read by nobody.
-        unsafe { launch.launch(&stream, (ByValue(arguments),)) }?;
+        unsafe { launch_by_columns(&stream, &between, [nx, ny], (ByValue(arguments),)) }?;
         stream.synchronize()?;
     }
     Ok(Some(Known {

@@ -17,8 +17,18 @@ constexpr int level_tile_rows = 8;
 constexpr int finest_tile_columns = 52;
 // and rows.
 constexpr int finest_tile_rows = 48;
-// Threads of a block that has a tile of the same size with a mask.
+// Threads of a block that has a tile of the same size with a mask,
 constexpr int mask_tile_threads = 512;
+// and its shared memory in bytes;
+constexpr int mask_tile_shared = 34848;
+// of one with couplings that differ,
+constexpr int varying_tile_threads = 1024;
+// and that.
+constexpr int varying_tile_shared = 68128;
+// Threads of a block that has a tile of a coarse level whose points differ,
+constexpr int varied_coarse_threads = 1024;
+// and rows of the tile.
+constexpr int varied_coarse_rows = 64;
 // Threads of a block of other kernels.
 constexpr int level_threads = 256;
 // Rows of a block that restricts a right side.

@@ -28,16 +28,6 @@ static_assert(finest_margin_y % 2 == 0 && finest_thread_rows % 2 == 0, "rows tha
 
 using finest_tile_field = double[finest_tile_high + 2][finest_tile_wide + 2];
 
-// Makes what is beyond the tile zero.
-template <int threads> __device__ __forceinline__ void clear_rim(finest_tile_field& field) {
-    for (int k = threadIdx.x; k < finest_tile_wide + 2; k += threads) {
-        field[0][k] = field[finest_tile_high + 1][k] = 0.;
-    }
-    for (int k = threadIdx.x; k < finest_tile_high + 2; k += threads) {
-        field[k][0] = field[k][finest_tile_wide + 1] = 0.;
-    }
-}
-
 // What the next level gives a column of rows that all have the same weights, the first of which is a coarse one's: as
 // `prolong`.
 struct column_prolongation {

@@ -9,6 +9,12 @@ __device__ inline int wrapped(int at, int count) {
     return at;
 }
 
+// Makes the outermost values of a tile's field zero.
+template <int threads, class F, int rows, int columns> __device__ __forceinline__ void clear_rim(F (&field)[rows][columns]) {
+    for (int k = threadIdx.x; k < columns; k += threads) field[0][k] = field[rows - 1][k] = F(0);
+    for (int k = threadIdx.x; k < rows; k += threads) field[k][0] = field[k][columns - 1] = F(0);
+}
+
 // What a pass does: as the launch says,
 struct as_launched {
     template <class G> static __device__ int start(const G& g) { return g.start; }

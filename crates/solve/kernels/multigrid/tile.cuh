@@ -177,12 +177,7 @@ template <int start, bool restricts> __device__ __forceinline__ void run_tile_pa
     const int bands = gridDim.y, number = blockIdx.y, band = number == 0 ? 0 : number == 1 ? bands - 1 : number - 1;
     const int x0 = blockIdx.x * own_x, origin = (g.row_start & -2) + band * own_y;
     const int y0 = max(origin, g.row_start), y1 = min(origin + own_y, g.row_end);
-    for (int k = threadIdx.x; k < level_tile_wide + 2; k += level_tile_threads) {
-        for (int f = 0; f < 2; ++f) fields[f][0][k] = fields[f][tile_high + 1][k] = 0.f;
-    }
-    for (int k = threadIdx.x; k < tile_high + 2; k += level_tile_threads) {
-        for (int f = 0; f < 2; ++f) fields[f][k][0] = fields[f][k][level_tile_wide + 1] = 0.f;
-    }
+    for (auto& field : fields) clear_rim<level_tile_threads>(field);
     // Rows of the run have the same couplings and weights. A row's inverse depends on the row above, too, and is not known at
     // the ends of what is stored: so some rows are left out at both.
     const int top = origin - margin, bottom = top + tile_high;

@@ -23,8 +23,18 @@ namespace crosswarp {
         pub(crate) FINEST_TILE_COLUMNS: usize = "finest_tile_columns": "int" = 52;
         /// and rows.
         pub(crate) FINEST_TILE_ROWS: usize = "finest_tile_rows": "int" = 48;
-        /// Threads of a block that has a tile of the same size with a mask.
+        /// Threads of a block that has a tile of the same size with a mask,
         pub(crate) MASK_TILE_THREADS: usize = "mask_tile_threads": "int" = 512;
+        /// and its shared memory in bytes;
+        pub(crate) MASK_TILE_SHARED: u32 = "mask_tile_shared": "int" = 34848;
+        /// of one with couplings that differ,
+        pub(crate) VARYING_TILE_THREADS: usize = "varying_tile_threads": "int" = 1024;
+        /// and that.
+        pub(crate) VARYING_TILE_SHARED: u32 = "varying_tile_shared": "int" = 68128;
+        /// Threads of a block that has a tile of a coarse level whose points differ,
+        pub(crate) VARIED_COARSE_THREADS: usize = "varied_coarse_threads": "int" = 1024;
+        /// and rows of the tile.
+        pub(crate) VARIED_COARSE_ROWS: usize = "varied_coarse_rows": "int" = 64;
         /// Threads of a block of other kernels.
         pub(crate) LEVEL_THREADS: usize = "level_threads": "int" = 256;
         /// Rows of a block that restricts a right side.

@@ -18,7 +18,8 @@ use crate::gpu::box_arguments::{
 };
 use crate::gpu::level_arguments::{
     self, COLUMN_THREADS, GALERKIN_THREADS, LEVEL_EXCHANGE_THREADS, LEVEL_THREADS,
-    MASK_TILE_THREADS, PASS_THREADS, SMALL_SHARED, SMALL_THREADS, TILE_THREADS,
+    MASK_TILE_SHARED, MASK_TILE_THREADS, PASS_THREADS, SMALL_SHARED, SMALL_THREADS, TILE_THREADS,
+    VARIED_COARSE_THREADS, VARYING_TILE_SHARED, VARYING_TILE_THREADS,
 };
 
 /// Header `name` of `kernels/`.
@@ -65,7 +66,6 @@ const LEVEL_HEADERS: &[(&str, &str)] = &[
     header!("multigrid/five_point.cuh"),
     header!("multigrid/galerkin.cuh"),
     header!("multigrid/magnitude.cuh"),
-    header!("multigrid/mask_tile.cuh"),
     header!("multigrid/neighbours.cuh"),
     header!("multigrid/nine_point.cuh"),
     header!("multigrid/pass.cuh"),
@@ -74,6 +74,8 @@ const LEVEL_HEADERS: &[(&str, &str)] = &[
     header!("multigrid/small_levels.cuh"),
     header!("multigrid/tile.cuh"),
     header!("multigrid/transfer.cuh"),
+    header!("multigrid/varied_coarse_tile.cuh"),
+    header!("multigrid/varied_tile.cuh"),
 ];
 
 /// The file `name` of `kernels/`, and the threads of its kernels' blocks.
@@ -379,8 +381,19 @@ pub const KERNELS: &[Source<'static>] = &[
         "finest_tile_2_2": TILE_THREADS, "finest_tile_begun_2": TILE_THREADS
     ),
     file!(
+        LEVEL_HEADERS, "multigrid/varied_coarse_tiles.cu",
+        "varied_coarse_down_2": VARIED_COARSE_THREADS, "varied_coarse_up_2": VARIED_COARSE_THREADS,
+        "varied_coarse_begun_2": VARIED_COARSE_THREADS
+    ),
+    file!(
         LEVEL_HEADERS, "multigrid/mask_tiles.cu",
-        "mask_tile_2_2": MASK_TILE_THREADS, "mask_tile_begun_2": MASK_TILE_THREADS
+        "mask_tile_2_2": MASK_TILE_THREADS; MASK_TILE_SHARED,
+        "mask_tile_begun_2": MASK_TILE_THREADS; MASK_TILE_SHARED
+    ),
+    file!(
+        LEVEL_HEADERS, "multigrid/varying_tiles.cu",
+        "varying_tile_2_2": VARYING_TILE_THREADS; VARYING_TILE_SHARED,
+        "varying_tile_begun_2": VARYING_TILE_THREADS; VARYING_TILE_SHARED
     ),
     file!(
         LEVEL_HEADERS, "multigrid/galerkin.cu",
@@ -469,11 +482,13 @@ mod tests {
     use super::*;
 
     /// What may hold several kernels: together they are compiled as fast as one of the others.
-    const OF_SEVERAL: [&str; 16] = [
+    const OF_SEVERAL: [&str; 18] = [
         "jacobi/one_sweep/sweep.cu",
         "jacobi/between_passes.cu",
         "multigrid/galerkin.cu",
+        "multigrid/varied_coarse_tiles.cu",
         "multigrid/mask_tiles.cu",
+        "multigrid/varying_tiles.cu",
         "multigrid/levels.cu",
         "multigrid/tiles.cu",
         "multigrid/finest_tiles.cu",

@@ -50,8 +50,11 @@ pub(crate) fn is_possible([x, y]: [Axis; 2]) -> bool {
     x.len * y.len > FEWEST_POINTS && y.len <= MOST_ROWS && fits(x) && fits(y)
 }
 
-/// How many levels kernels make.
-fn count_of(hierarchy: &Hierarchy<f32>) -> usize {
+/// How many levels kernels make of those that `hierarchy` has left to them.
+pub(super) fn count_of(hierarchy: &Hierarchy<f32>) -> usize {
+    if hierarchy.made_from() == 0 {
+        return 0;
+    }
     let coarse = hierarchy.levels.iter().map(|level| &level.operator.shape);
     let fine = std::iter::once(&hierarchy.top.equations.shape).chain(coarse);
     let possible = fine

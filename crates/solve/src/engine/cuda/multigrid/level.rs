@@ -16,9 +16,10 @@ use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
 use crate::gpu::error::GpuError;
 use crate::gpu::level_arguments::{
-    BLACK, FINEST_TILE_COLUMNS, FINEST_TILE_ROWS, LevelPass, MASK_TILE_THREADS, MOST_STEPS,
-    NO_COLOUR, PASS_THREADS, RED, START_CORRECTED, START_CORRECTION, START_FIELD, START_ZERO,
-    TILE_ROWS, TILE_THREADS, TILE_WIDE,
+    BLACK, FINEST_TILE_COLUMNS, FINEST_TILE_ROWS, LevelPass, MASK_TILE_SHARED, MASK_TILE_THREADS,
+    MOST_STEPS, NO_COLOUR, PASS_THREADS, RED, START_CORRECTED, START_CORRECTION, START_FIELD,
+    START_ZERO, TILE_ROWS, TILE_THREADS, TILE_WIDE, VARIED_COARSE_ROWS, VARIED_COARSE_THREADS,
+    VARYING_TILE_SHARED, VARYING_TILE_THREADS,
 };
 
 /// Waves of blocks at most.
@@ -60,8 +61,12 @@ enum Blocks {
     Tiles,
     /// of the finest level, `finest_tile.cuh`,
     FinestTiles,
-    /// or with a mask, `mask_tile.cuh`.
+    /// where points differ, `varied_tile.cuh`: with a mask,
     MaskTiles,
+    /// or with couplings;
+    VaryingTiles,
+    /// and of coarse levels below such ones, `varied_coarse_tile.cuh`.
+    VariedCoarseTiles,
 }
 
 /// What tells points of a level apart.
@@ -84,11 +89,26 @@ impl Kind {
         }
     }
 
-    /// Those of the finest level.
+    /// Those of the finest level by strips.
     fn kernels(self) -> &'static [PassKernel] {
         match self {
             Kind::Varying => &FINEST_VARYING,
             Kind::Plain | Kind::Masked => &FINEST,
+        }
+    }
+
+    /// Those by tiles that are faster on a finest level of this shape.
+    fn tiles(self, shape: &Shape) -> &'static [PassKernel] {
+        let rows = shape.own().len();
+        if shape.x.wraps || shape.y.wraps || rows > MOST_ROWS_OF_TILES {
+            return &[];
+        }
+        match self {
+            Kind::Plain if rows * shape.x.len > MOST_CELLS_OF_TILES => &[],
+            Kind::Plain => &FINEST_TILES,
+            // Where no row is calm, strips are slower at any size.
+            Kind::Masked => &MASK_TILES,
+            Kind::Varying => &VARYING_TILES,
         }
     }
 
@@ -110,16 +130,7 @@ const fn pass(name: &'static str, steps: usize, only: Option<Known>) -> PassKern
     }
 }
 
-const fn tiles(name: &'static str, only: Known) -> PassKernel {
-    PassKernel {
-        name,
-        blocks: Blocks::Tiles,
-        steps: 2,
-        only: Some(only),
-    }
-}
-
-const fn finest_tiles(name: &'static str, blocks: Blocks, steps: usize, only: Known) -> PassKernel {
+const fn tiles(name: &'static str, blocks: Blocks, steps: usize, only: Known) -> PassKernel {
     PassKernel {
         name,
         blocks,
@@ -136,6 +147,7 @@ const DOWN: Known = (START_ZERO, None, true, NO_COLOUR);
 const UP: Known = (START_CORRECTED, None, false, NO_COLOUR);
 /// What full multigrid goes on with where a level has what the coarser ones found: on the finest level, and on others.
 const BEGUN: Known = (START_CORRECTED, None, true, RED);
+const BEGUN_OF_ALL: Known = (START_CORRECTED, None, true, NO_COLOUR);
 const BEGUN_COARSE: Known = (START_CORRECTION, None, true, NO_COLOUR);
 
 /// Kernels of the finest level: those for one kind of pass first, then those with most relaxations.
@@ -166,21 +178,44 @@ const COARSE: [PassKernel; 5] = [
 
 /// Those of them that make the same by tiles.
 const TILES: [PassKernel; 3] = [
-    tiles("tile_down_2", DOWN),
-    tiles("tile_up_2", UP),
-    tiles("tile_begun_2", BEGUN_COARSE),
+    tiles("tile_down_2", Blocks::Tiles, 2, DOWN),
+    tiles("tile_up_2", Blocks::Tiles, 2, UP),
+    tiles("tile_begun_2", Blocks::Tiles, 2, BEGUN_COARSE),
+];
+
+/// And where no rows are known to be the same.
+const VARIED_COARSE_TILES: [PassKernel; 3] = [
+    tiles("varied_coarse_down_2", Blocks::VariedCoarseTiles, 2, DOWN),
+    tiles("varied_coarse_up_2", Blocks::VariedCoarseTiles, 2, UP),
+    tiles(
+        "varied_coarse_begun_2",
+        Blocks::VariedCoarseTiles,
+        2,
+        BEGUN_COARSE,
+    ),
 ];
 
 /// The same of finest levels on which points differ by the sides alone.
 const FINEST_TILES: [PassKernel; 2] = [
-    finest_tiles("finest_tile_2_2", Blocks::FinestTiles, 4, BETWEEN),
-    finest_tiles("finest_tile_begun_2", Blocks::FinestTiles, 2, BEGUN),
+    tiles("finest_tile_2_2", Blocks::FinestTiles, 4, BETWEEN),
+    tiles("finest_tile_begun_2", Blocks::FinestTiles, 2, BEGUN),
 ];
 
 /// And of those with a mask.
 const MASK_TILES: [PassKernel; 2] = [
-    finest_tiles("mask_tile_2_2", Blocks::MaskTiles, 4, BETWEEN),
-    finest_tiles("mask_tile_begun_2", Blocks::MaskTiles, 2, BEGUN),
+    tiles("mask_tile_2_2", Blocks::MaskTiles, 4, BETWEEN),
+    tiles("mask_tile_begun_2", Blocks::MaskTiles, 2, BEGUN),
+];
+
+/// And of those whose couplings differ.
+const VARYING_TILES: [PassKernel; 2] = [
+    tiles("varying_tile_2_2", Blocks::VaryingTiles, 4, BETWEEN_OF_ALL),
+    tiles(
+        "varying_tile_begun_2",
+        Blocks::VaryingTiles,
+        2,
+        BEGUN_OF_ALL,
+    ),
 ];
 
 /// Most cells of a PE's part of a level that tiles are faster for: of strips few rows each would be left.
@@ -201,9 +236,15 @@ fn place_of(kernels: impl IntoIterator<Item = PassKernel>, left: usize, known: K
         .expect("there is a pass of no steps, or of one")
 }
 
-/// The kernels of passes over the finest level that cycles launch; `full`: whether the first cycle is a full one.
-pub(super) fn finest_kernels(kind: Kind, smoothing: &Smoothing, full: bool) -> Vec<PassKernel> {
-    let of = kind.kernels();
+/// The kernels of passes over a finest level of this kind and shape that cycles launch; `full`: whether the first cycle is a full
+/// one.
+pub(super) fn finest_kernels(
+    kind: Kind,
+    shape: &Shape,
+    smoothing: &Smoothing,
+    full: bool,
+) -> Vec<PassKernel> {
+    let of = [kind.tiles(shape), kind.kernels()].concat();
     let (pre, post) = (smoothing.pre.len(), smoothing.post.len());
     let [before, after] =
         [&smoothing.pre, &smoothing.post].map(|steps| kind.colour_known(colour_of(steps)));
@@ -216,7 +257,7 @@ pub(super) fn finest_kernels(kind: Kind, smoothing: &Smoothing, full: bool) -> V
         (pre, (start, measured, true, before)),
         (post + pre, (START_CORRECTED, Some(post + pre), true, after)),
     ];
-    launched(of, &passes)
+    launched(&of, &passes)
 }
 
 /// The same of cycles from zero, as preconditioners.
@@ -234,35 +275,23 @@ pub(super) fn coarse_kernels(smoothing: &Smoothing, full: bool) -> Vec<PassKerne
     launched(&COARSE, &passes[..if full { 3 } else { 2 }])
 }
 
-/// What takes the place of `kernels` on a level of this shape.
-pub(super) fn fitting(kernels: &[PassKernel], shape: &Shape) -> Vec<PassKernel> {
-    let rows = shape.own().len();
-    if rows * shape.x.len > MOST_CELLS_OF_TILES || rows > MOST_ROWS_OF_TILES {
-        return kernels.to_vec();
-    }
-    replaced(kernels, &TILES)
-}
-
-/// What takes the place of `kernels` on a finest level of this kind and shape.
-pub(super) fn finest_fitting(kernels: &[PassKernel], kind: Kind, shape: &Shape) -> Vec<PassKernel> {
+/// What takes the place of `kernels` on a level of this shape; `made`: whether its operator has been made on the GPU, where nobody
+/// has found rows that are the same.
+pub(super) fn fitting(kernels: &[PassKernel], shape: &Shape, made: bool) -> Vec<PassKernel> {
     let rows = shape.own().len();
     let is_small = rows * shape.x.len <= MOST_CELLS_OF_TILES;
     let wraps = shape.x.wraps || shape.y.wraps;
-    match kind {
-        Kind::Plain if !wraps && is_small => replaced(kernels, &FINEST_TILES),
-        // Where no row is calm, strips are slower at any size.
-        Kind::Masked if !wraps && rows <= MOST_ROWS_OF_TILES => replaced(kernels, &MASK_TILES),
-        _ => kernels.to_vec(),
-    }
-}
-
-/// `kernels`, with those of `by` that make the same in their places.
-fn replaced(kernels: &[PassKernel], by: &[PassKernel]) -> Vec<PassKernel> {
-    let by = |kernel: &PassKernel| {
-        let same = |other: &&PassKernel| (other.steps, other.only) == (kernel.steps, kernel.only);
-        *by.iter().find(same).unwrap_or(kernel)
+    let tiles = match made && !wraps {
+        _ if rows > MOST_ROWS_OF_TILES => return kernels.to_vec(),
+        true => &VARIED_COARSE_TILES,
+        false if is_small => &TILES,
+        false => return kernels.to_vec(),
     };
-    kernels.iter().map(by).collect()
+    let by_tiles = |kernel: &PassKernel| {
+        let same = |tile: &&PassKernel| (tile.steps, tile.only) == (kernel.steps, kernel.only);
+        *tiles.iter().find(same).unwrap_or(kernel)
+    };
+    kernels.iter().map(by_tiles).collect()
 }
 
 /// Those of `kernels` that `passes` take: their relaxations, where they begin, what they measure, whether they restrict.
@@ -295,7 +324,9 @@ impl PassKernel {
         match self.blocks {
             Blocks::Strips => PASS_THREADS as u32,
             Blocks::Tiles | Blocks::FinestTiles => TILE_THREADS as u32,
+            Blocks::VariedCoarseTiles => VARIED_COARSE_THREADS as u32,
             Blocks::MaskTiles => MASK_TILE_THREADS as u32,
+            Blocks::VaryingTiles => VARYING_TILE_THREADS as u32,
         }
     }
 }
@@ -317,7 +348,9 @@ impl Loaded {
         let (size, corners) = (size_of::<T>(), size_of::<T>() == size_of::<f32>());
         let shared = match kernel.blocks {
             Blocks::Strips => level_pass_shared(kernel.steps, corners, size) as u32,
-            Blocks::Tiles | Blocks::FinestTiles | Blocks::MaskTiles => 0,
+            Blocks::Tiles | Blocks::VariedCoarseTiles | Blocks::FinestTiles => 0,
+            Blocks::MaskTiles => MASK_TILE_SHARED,
+            Blocks::VaryingTiles => VARYING_TILE_SHARED,
         };
         let launch = Launch::new(&function)
             .block(kernel.threads())
@@ -443,8 +476,11 @@ impl<T: Real> DeviceLevel<T> {
             }
             let (strips, bands, height) = match kernel.blocks {
                 Blocks::Strips => self.strips(steps, *resident),
-                Blocks::Tiles => self.tiles(plan.restrict),
-                Blocks::FinestTiles | Blocks::MaskTiles => self.finest_tiles(),
+                Blocks::Tiles => self.tiles(TILE_THREADS / TILE_WIDE * TILE_ROWS, plan.restrict),
+                Blocks::VariedCoarseTiles => self.tiles(VARIED_COARSE_ROWS, plan.restrict),
+                Blocks::FinestTiles | Blocks::MaskTiles | Blocks::VaryingTiles => {
+                    self.finest_tiles()
+                }
             };
             if start == START_FIELD || start == START_CORRECTED {
                 exchange::halo(stream, rows, &self.shape, &self.fields[0], steps + 2)?;
@@ -534,10 +570,9 @@ impl<T: Real> DeviceLevel<T> {
         (strips, self.shape.own().len().div_ceil(rows), rows)
     }
 
-    /// Tiles across and down, and rows of one, as `tile.cuh` has them.
-    fn tiles(&self, restrict: bool) -> (usize, usize, usize) {
+    /// Tiles of so many rows across and down, and their rows, as `tile.cuh` has them.
+    fn tiles(&self, high: usize, restrict: bool) -> (usize, usize, usize) {
         let margin = if restrict { 4 } else { 2 };
-        let high = TILE_THREADS / TILE_WIDE * TILE_ROWS;
         let [wide, high] = [TILE_WIDE, high].map(|all| all - 2 * margin);
         let own = self.shape.own();
         // The first begins with an even row.
@@ -604,16 +639,23 @@ mod tests {
     use super::*;
     use crate::engine::cpu::multigrid::shape::Axis;
 
+    fn level(nx: usize, ny: usize, wraps: [bool; 2]) -> Shape {
+        let axis = |len, wraps| Axis { len, wraps };
+        Shape::finest(axis(nx, wraps[0]), axis(ny, wraps[1]), vec![0, ny], 0, 0)
+    }
+
     fn names(kernels: &[PassKernel]) -> Vec<&str> {
         kernels.iter().map(|kernel| kernel.name).collect()
     }
 
     #[test]
     fn the_kernels_that_passes_take_are_those_that_are_compiled() {
+        // By strips.
+        let around = level(2048, 2048, [true; 2]);
         let of = |pre, post, full| {
             let smoothing = Smoothing::chebyshev(pre, post, [0.5, 2.0]);
             let finest = Smoothing::of_colours(&smoothing, [1.0, 1.1]);
-            let finest = finest_kernels(Kind::Plain, &finest, full);
+            let finest = finest_kernels(Kind::Plain, &around, &finest, full);
             (finest, coarse_kernels(&smoothing, full))
         };
         let (finest, coarse) = of(2, 2, true);
@@ -651,30 +693,35 @@ mod tests {
             assert_eq!(names(&coarse), expected, "{pre} and {post}");
         }
         let all_points = Smoothing::chebyshev(2, 2, [0.5, 2.0]);
-        let varying = finest_kernels(Kind::Varying, &all_points, true);
+        let varying = finest_kernels(Kind::Varying, &around, &all_points, true);
         assert_eq!(
             names(&varying),
             ["finest_varying_2_2", "finest_varying_2", "finest_varying_0"]
         );
         // With a mask no row is calm, and kernels take any colour.
-        let masked = finest_kernels(Kind::Masked, &all_points, true);
+        let masked = finest_kernels(Kind::Masked, &around, &all_points, true);
         let of_red = ["finest_plain_2_2", "finest_plain_begun_2", "finest_plain_0"];
         assert_eq!(names(&masked), of_red);
-        let plain = finest_kernels(Kind::Plain, &all_points, true);
+        let plain = finest_kernels(Kind::Plain, &around, &all_points, true);
         assert_eq!(names(&plain), ["finest_plain_2", "finest_plain_0"]);
     }
 
     #[test]
     fn small_levels_go_by_tiles_where_there_are_such() {
-        let level = |nx: usize, ny: usize| {
-            let axis = |len| Axis { len, wraps: false };
-            Shape::finest(axis(nx), axis(ny), vec![0, ny], 0, 0)
-        };
-        let of = |pre, nx, ny| {
+        let by = |pre, nx, ny, made| {
             let kernels = coarse_kernels(&Smoothing::chebyshev(pre, 2, [0.5, 2.0]), true);
-            let fitting = fitting(&kernels, &level(nx, ny));
+            let fitting = fitting(&kernels, &level(nx, ny, [false; 2]), made);
             fitting.iter().map(|kernel| kernel.name).collect::<Vec<_>>()
         };
+        let of = |pre, nx, ny| by(pre, nx, ny, false);
+        assert_eq!(
+            by(2, 4097, 4097, true),
+            [
+                "varied_coarse_down_2",
+                "varied_coarse_up_2",
+                "varied_coarse_begun_2"
+            ]
+        );
         assert_eq!(
             of(2, 2049, 2049),
             ["tile_down_2", "tile_up_2", "tile_begun_2"]
@@ -687,21 +734,31 @@ mod tests {
     }
 
     #[test]
-    fn small_plain_planes_go_by_tiles() {
-        let level = |nx: usize, ny: usize, wraps: [bool; 2]| {
-            let axis = |len, wraps| Axis { len, wraps };
-            Shape::finest(axis(nx, wraps[0]), axis(ny, wraps[1]), vec![0, ny], 0, 0)
-        };
-        let of_colours = Smoothing::of_colours(&Smoothing::chebyshev(2, 2, [0.5, 2.0]), [1.0, 1.1]);
+    fn finest_levels_go_by_tiles_where_these_are_faster() {
+        let all_points = Smoothing::chebyshev(2, 2, [0.5, 2.0]);
+        let of_colours = Smoothing::of_colours(&all_points, [1.0, 1.1]);
         let of = |kind, shape: Shape| {
-            let kernels = finest_kernels(kind, &of_colours, true);
-            let fitting = finest_fitting(&kernels, kind, &shape);
-            fitting.iter().map(|kernel| kernel.name).collect::<Vec<_>>()
+            let smoothing = if kind == Kind::Varying {
+                &all_points
+            } else {
+                &of_colours
+            };
+            let kernels = finest_kernels(kind, &shape, smoothing, true);
+            kernels.iter().map(|kernel| kernel.name).collect::<Vec<_>>()
         };
         let tiles = ["finest_tile_2_2", "finest_tile_begun_2", "finest_plain_0"];
         let strips = ["finest_plain_2_2", "finest_plain_begun_2", "finest_plain_0"];
         assert_eq!(of(Kind::Plain, level(2049, 2049, [false; 2])), tiles);
         let mask_tiles = ["mask_tile_2_2", "mask_tile_begun_2", "finest_plain_0"];
+        let varying_tiles = [
+            "varying_tile_2_2",
+            "varying_tile_begun_2",
+            "finest_varying_0",
+        ];
+        assert_eq!(
+            of(Kind::Varying, level(4097, 4097, [false; 2])),
+            varying_tiles
+        );
         assert_eq!(of(Kind::Masked, level(4097, 4097, [false; 2])), mask_tiles);
         assert_eq!(of(Kind::Masked, level(2048, 2049, [true, false])), strips);
         assert_eq!(of(Kind::Plain, level(2048, 2049, [true, false])), strips);

@@ -30,7 +30,7 @@ use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 use self::equations::{DeviceEquations, EquationsOnGpu, RightSide};
 use self::galerkin::MadeLevel;
 use self::level::{
-    DeviceLevel, Kind, PassKernel, Plan, coarse_kernels, finest_fitting, finest_kernels, fitting,
+    DeviceLevel, Kind, PassKernel, Plan, coarse_kernels, finest_kernels, fitting,
     preconditioning_kernels,
 };
 use self::small::Small;
@@ -137,11 +137,12 @@ impl GpuCycles {
         let arena = Arena::new(&stream);
         let equations = DeviceEquations::new(&arena, finest, right_side, on_gpu, first)?;
         let kind = Kind::of(&equations.arguments);
-        let passes = finest_kernels(kind, &hierarchy.smoothing, full);
-        let passes = finest_fitting(&passes, kind, &finest.shape);
+        let passes = finest_kernels(kind, &finest.shape, &hierarchy.smoothing, full);
         let coarse_passes = coarse_kernels(&hierarchy.coarse_smoothing, full);
-        let of_levels = hierarchy.levels.iter();
-        let of_levels = of_levels.flat_map(|level| fitting(&coarse_passes, &level.operator.shape));
+        let count = galerkin::count_of(hierarchy);
+        let of_levels = hierarchy.levels.iter().enumerate();
+        let of_levels = of_levels
+            .flat_map(|(at, level)| fitting(&coarse_passes, &level.operator.shape, at < count));
         let names: BTreeSet<_> = (passes.iter().copied().chain(of_levels))
             .map(|pass| pass.name)
             .collect();
@@ -627,7 +628,7 @@ fn coarse_levels(
     mut made: Vec<MadeLevel>,
     passes: &[PassKernel],
 ) -> Result<(Vec<Coarse>, Option<DeviceTable<f32>>), GpuError> {
-    let mut levels: Vec<Coarse> = Vec::new();
+    let (mut levels, count): (Vec<Coarse>, _) = (Vec::new(), made.len());
     // From the level before to this one.
     let mut to_finer = None;
     for (at, from) in hierarchy.levels.iter().enumerate().rev() {
@@ -696,7 +697,7 @@ fn coarse_levels(
             same_rows,
             ..extent(shape, next)
         };
-        let passes = fitting(passes, shape);
+        let passes = fitting(passes, shape, at < count);
         levels.push(Coarse {
             level: DeviceLevel::new(arena, shape, arguments, &passes, COARSE_ROWS)?,
             right_side,

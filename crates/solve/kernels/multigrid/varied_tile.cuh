@@ -1,26 +1,43 @@
-// Relaxations of a tile of a finest level with a mask, from the corrected field, with what comes after them.
+// Relaxations of a tile of a finest level whose points differ, from the corrected field, with what comes after them.
 //
-// Where cells keep their values by a mask, weights differ from point to point, and no row is calm: strips of `pass.cuh` look all
-// of them up row by row, and wait each time. Here a thread has a column of some rows in registers, and asks for all that it needs at
-// once; neighbours on both sides read it in shared memory. All couplings are 1, relaxations change all points, and nothing wraps
-// around. What comes out is the same.
+// Where cells keep their values by a mask, or couplings differ, so do weights, and no row is calm: strips of `pass.cuh` look
+// everything up row by row, and wait each time. Here a thread has a column of some rows in registers, and asks for all that it needs
+// at once; neighbours on both sides read it in shared memory. Relaxations change all points, and nothing wraps around. What comes out
+// is the same.
 #pragma once
 #include "multigrid/finest_tile.cuh"
 
 namespace crosswarp {
 
-// A thread has a column of so many rows.
-constexpr int mask_thread_rows = finest_tile_high * finest_tile_wide / mask_tile_threads;
+// What a block has in shared memory.
+template <bool varying> struct varied_tile {
+    static constexpr int threads = mask_tile_threads, blocks = 2;
+    finest_tile_field field;
+};
+template <> struct varied_tile<true> {
+    static constexpr int threads = varying_tile_threads, blocks = 1;
+    finest_tile_field field;
+    // Couplings to the east, from the column before the first on.
+    double east[finest_tile_high][finest_tile_wide + 1];
+};
+
+// The couplings of a column of rows, and 1 / their diagonals times ω.
+template <int rows> struct column_couplings {
+    // From the row above the first on.
+    double south[rows + 1], excess[rows], inverse[rows];
+};
 
 // `inside`: whether all points of the tile are there, and none is at a side.
-template <int steps, bool measures, bool inside>
-__device__ __forceinline__ void run_mask_tile(const level_pass<double>& g, finest_tile_field& field, int x0, int origin) {
-    constexpr int rows = mask_thread_rows;
+template <bool varying, int steps, bool measures, bool inside>
+__device__ __forceinline__ void run_varied_tile(const level_pass<double>& g, varied_tile<varying>& tile, int x0, int origin) {
+    // A thread has a column of so many rows.
+    constexpr int threads = varied_tile<varying>::threads, rows = finest_tile_high * finest_tile_wide / threads;
+    finest_tile_field& field = tile.field;
     const int lane = threadIdx.x % finest_tile_wide, first = threadIdx.x / finest_tile_wide * rows;
     const int column = x0 - finest_margin_x + lane, top = origin - finest_margin_y + first;
     const int y0 = max(origin, g.row_start), y1 = min(origin + finest_own_y, g.row_end);
     const bool there = inside || (column >= 0 && column < g.nx);
-    const five_point<false> equation(g, min(max(column, 0), g.nx - 1), there);
+    const five_point<varying> equation(g, min(max(column, 0), g.nx - 1), there);
     const bool own_column = lane >= finest_margin_x && lane < finest_tile_wide - finest_margin_x && column < g.nx;
     // Rows beyond what own ones depend on need not be stored.
     auto is_there = [&](int y) { return there && y >= max(y0 - steps - 2, 0) && y < min(y1 + steps + 2, g.ny); };
@@ -48,14 +65,14 @@ __device__ __forceinline__ void run_mask_tile(const level_pass<double>& g, fines
     constexpr int across = finest_own_x / 2;
     const int j0 = (y0 + 1) / 2, coarse_points = ((y1 + 1) / 2 - j0) * across;
     auto each_coarse = [&](auto work) {
-        for (int k = threadIdx.x; k < coarse_points; k += mask_tile_threads) {
+        for (int k = threadIdx.x; k < coarse_points; k += threads) {
             const int i = x0 / 2 + k % across, j = j0 + k / across;
             if (i < g.coarse_nx) g.coarse_right_side[j * g.coarse_pitch + i] = work(i, j);
         }
     };
     // Leaves begin with the level's rows: `first` is 0.
     auto each_leaf = [&](auto work) {
-        for (int k = threadIdx.x; k < finest_own_y / leaf_rows * finest_own_x; k += mask_tile_threads) {
+        for (int k = threadIdx.x; k < finest_own_y / leaf_rows * finest_own_x; k += threads) {
             const int x = x0 + k % finest_own_x, begin = origin + k / finest_own_x * leaf_rows;
             if (x < g.nx && begin < y1 && begin >= y0) g.sums[begin / leaf_rows * g.sum_pitch + x] = work(x, begin);
         }
@@ -101,6 +118,25 @@ __device__ __forceinline__ void run_mask_tile(const level_pass<double>& g, fines
             if (is_free(k)) u[k] = u[k] + double(prolong(transfer, coarse, equation.x, top + k)) * g.up_scale;
         }
     }
+    column_couplings<varying ? rows : 1> of;
+    if constexpr (varying) {
+        using numbers = five_point<true>;
+        const row_table<double, numbers::parts> table{g.operator_index, g.operator_rows, g.nx};
+        const row_table<double, 1> inverses{g.inverse_index, g.inverse_rows, g.nx};
+        const int part = g.nx + 2, place = min(max(column, 0), g.nx - 1) + 1;
+        of.south[0] = is_there(top) ? read(table.part(top - 1, numbers::south) + place) : 0.;
+#pragma unroll
+        for (int k = 0; k < rows; ++k) {
+            const bool stored = is_there(top + k);
+            const double* row = stored ? table.row(top + k) + place : nullptr;
+            of.south[k + 1] = stored ? read(row + numbers::south * part) : 0.;
+            of.excess[k] = stored ? read(row + numbers::excess * part) : 0.;
+            of.inverse[k] = stored ? read(inverses.row(top + k) + place) : 0.;
+            tile.east[first + k][lane + 1] = stored ? read(row + numbers::east * part) : 0.;
+            // Before the first column, which no own one depends on.
+            if (lane == 0) tile.east[first + k][0] = stored ? read(row + numbers::east * part - 1) : 0.;
+        }
+    }
     // Column `lane` of row `top` + k.
     auto at = [&](int k) -> double& { return field[first + k + 1][lane + 1]; };
     auto share = [&] {
@@ -123,9 +159,18 @@ __device__ __forceinline__ void run_mask_tile(const level_pass<double>& g, fines
                 if (equation.mirrors_west) west = east;
                 if (equation.mirrors_east) east = (&at(k))[-1];
             }
-            const double sum = (east + west) + (down + up), residual = (sum - 4.0 * here) + right_side(top + k);
+            double residual, length = 1.0;
+            if constexpr (varying) {
+                const double across = tile.east[first + k][lane + 1] * (east - here) + tile.east[first + k][lane] * (west - here);
+                const double along = of.south[k + 1] * (down - here) + of.south[k] * (up - here);
+                residual = right_side(top + k) + ((across + along) - of.excess[k] * here);
+                length = of.inverse[k];
+            } else {
+                const double sum = (east + west) + (down + up);
+                residual = (sum - 4.0 * here) + right_side(top + k);
+            }
             above = here;
-            u[k] = work(here, residual, is_free(k));
+            u[k] = work(here, residual, length, is_free(k));
         }
         // All have been read.
         __syncthreads();
@@ -134,11 +179,13 @@ __device__ __forceinline__ void run_mask_tile(const level_pass<double>& g, fines
 #pragma unroll
     for (int s = 0; s < steps; ++s) {
         const double omega = g.omega[s];
-        each_point([omega](double here, double residual, bool free) { return free ? here + omega * residual : here; });
+        each_point([omega](double here, double residual, double length, bool free) {
+            return free ? here + (varying ? omega * length : omega) * residual : here;
+        });
         if (s + 1 == steps) store_own();
         share();
     }
-    each_point([](double, double residual, bool free) { return free ? residual : 0.; });
+    each_point([](double, double residual, double, bool free) { return free ? residual : 0.; });
     share();
     auto residual = [&](int x, int y) { return field[y - (origin - finest_margin_y) + 1][x - (x0 - finest_margin_x) + 1]; };
     if (measures) {
@@ -149,13 +196,14 @@ __device__ __forceinline__ void run_mask_tile(const level_pass<double>& g, fines
         });
     }
     auto residuals_at = [&](int i, int y, float (&out)[3]) {
-        const bool halved = !inside && ((y == 0 && g.ends[2] == end_mirror) || (y == g.ny - 1 && g.ends[3] == end_mirror));
+        // Equations with couplings are symmetric as they are.
+        const bool halves = !varying && !inside, halved = halves && ((y == 0 && g.ends[2] == end_mirror) || (y == g.ny - 1 && g.ends[3] == end_mirror));
 #pragma unroll
         for (int k = 0; k < 3; ++k) {
             const int x = 2 * i - 1 + k;
             double of = residual(x, y);
-            if (!inside && x == 0 && g.ends[0] == end_mirror) of *= 0.5;
-            if (!inside && x == g.nx - 1 && g.ends[1] == end_mirror) of *= 0.5;
+            if (halves && x == 0 && g.ends[0] == end_mirror) of *= 0.5;
+            if (halves && x == g.nx - 1 && g.ends[1] == end_mirror) of *= 0.5;
             if (halved) of *= 0.5;
             out[k] = float(of * g.down_scale);
         }
@@ -169,28 +217,31 @@ __device__ __forceinline__ void run_mask_tile(const level_pass<double>& g, fines
     });
 }
 
-template <int steps, bool measures> __device__ __forceinline__ void run_mask_tile_pass(const level_pass<double>& g) {
-    __shared__ finest_tile_field field;
+template <bool varying, int steps, bool measures>
+__device__ __forceinline__ void run_varied_tile_pass(const level_pass<double>& g) {
+    extern __shared__ float4 memory[];
+    static_assert(sizeof(varied_tile<false>) == mask_tile_shared && sizeof(varied_tile<true>) == varying_tile_shared, "as the host has it");
+    auto& tile = *reinterpret_cast<varied_tile<varying>*>(memory);
     const int x0 = blockIdx.x * finest_own_x;
     const int origin = g.row_start / leaf_rows * leaf_rows + int(blockIdx.y) * finest_own_y;
-    clear_rim<mask_tile_threads>(field);
+    clear_rim<varied_tile<varying>::threads>(tile.field);
     const int left = x0 - finest_margin_x, top = origin - finest_margin_y;
     // Rows beside the own ones need not all be stored.
     const bool inside = left > 0 && left + finest_tile_wide < g.nx && top >= max(g.row_start, 1) &&
                         top + finest_tile_high <= min(g.row_end, g.ny - 1);
     if (inside) {
-        run_mask_tile<steps, measures, true>(g, field, x0, origin);
+        run_varied_tile<varying, steps, measures, true>(g, tile, x0, origin);
     } else {
-        run_mask_tile<steps, measures, false>(g, field, x0, origin);
+        run_varied_tile<varying, steps, measures, false>(g, tile, x0, origin);
     }
 }
 
-// A kernel of passes over a finest level with a mask by tiles; behind its name its relaxations, and whether it measures what they
-// leave.
-#define CROSSWARP_MASK_TILE(name, ...)                                              \
-    extern "C" __global__ void __launch_bounds__(cw::mask_tile_threads, 2)         \
-        name(const __grid_constant__ cw::level_pass<double> g) {                    \
-        cw::run_mask_tile_pass<__VA_ARGS__>(g);                                     \
+// A kernel of passes over a finest level whose points differ by tiles; behind its name whether couplings differ, its relaxations, and
+// whether it measures what they leave.
+#define CROSSWARP_VARIED_TILE(name, varying, ...)                                                                       \
+    extern "C" __global__ void __launch_bounds__(cw::varied_tile<varying>::threads, cw::varied_tile<varying>::blocks)   \
+        name(const __grid_constant__ cw::level_pass<double> g) {                                                        \
+        cw::run_varied_tile_pass<varying, __VA_ARGS__>(g);                                                              \
     }
 
 }  // namespace crosswarp

@@ -18,7 +18,6 @@ import sys
 import time
 
 import crosswarp as cw
-import numpy as np
 import torch
 
 try:
@@ -193,11 +192,25 @@ def main():
         row("poisson", {"crosswarp": lambda: cw.poisson(f, spacing=1 / (n - 1)), **transforms}, turns=3, **case)
         row("poisson, levels kept", {"crosswarp": lambda: levels.solve(f), **transforms}, turns=3, **case)
         del f, u, levels, sines
-    dem = np.add.outer(np.arange(1025.0), np.arange(1025.0) ** 1.2)
-    dem[200:700, 300:800] = np.nan
-    on_gpu = torch.from_numpy(dem).cuda()
-    fills = {"crosswarp": lambda: cw.fill(on_gpu), "crosswarp on the processor": lambda: cw.fill(dem)}
-    row("fill", fills, turns=3, dtype="float64", shape=[1025, 1025])
+    for n in (1025, 4097):
+        if n * n > asked.most:
+            continue
+        case, x = {"dtype": "float64", "shape": [n, n]}, torch.arange(n, device="cuda", dtype=torch.float64) / n
+        # A quarter unknown, by squares of 16 x 16 cells.
+        squares = torch.rand(n // 16 + 1, n // 16 + 1, device="cuda", generator=generator) < 0.25
+        dem = 100 * torch.outer(torch.cos(2 * x), torch.sin(3 * x))
+        dem[squares.repeat_interleave(16, 0).repeat_interleave(16, 1)[:n, :n]] = torch.nan
+        kappa = torch.exp(2 * torch.outer(torch.sin(6 * x), torch.sin(9 * x)))
+        f = torch.rand(n, n, device="cuda", dtype=torch.float64, generator=generator) - 0.5
+        on_host = [array.cpu().numpy() for array in (dem, f, kappa)]
+        fills = {"crosswarp": lambda: cw.fill(dem), "crosswarp on the processor": lambda: cw.fill(on_host[0])}
+        row("fill", fills, turns=3, **case)
+        solves = {
+            "crosswarp": lambda: cw.poisson(f, coefficient=kappa, spacing=1 / (n - 1)),
+            "crosswarp on the processor": lambda: cw.poisson(on_host[1], coefficient=on_host[2], spacing=1 / (n - 1)),
+        }
+        row("poisson with a coefficient", solves, turns=3, **case)
+        del dem, kappa, f
     worse.sort(key=lambda entry: -entry[0])
     print(json.dumps({"rows": rows, "slower": len(worse), "seconds": round(time.monotonic() - began)}))
     for factor, name, case, other in worse[:40]:

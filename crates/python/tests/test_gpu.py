@@ -245,7 +245,91 @@ def test_fill_and_poisson(library):
     assert np.array_equal(found.history, expected.history)
 
 
-def test_planes_without_a_copy(library):
+@pytest.fixture
+def there(library, monkeypatch):
+    """Calls a function that copies no array between the GPU and the host."""
+
+    def refused(*_):
+        raise AssertionError("an array is copied")
+
+    def call(function, *arguments, **options):
+        with monkeypatch.context() as patched:
+            # Who has only an interface cannot convert.
+            if library.name != "interface":
+                patched.setattr("crosswarp._device.to_host", refused)
+                patched.setattr("crosswarp._device.from_host", refused)
+            return function(*arguments, **options)
+
+    return call
+
+
+def test_voids_without_a_copy(library, there):
+    dem = values((70, 131), np.float64)
+    unknown = np.add.outer(np.arange(70) // 9, np.arange(131) // 7) % 3 == 0
+    unknown[40:44] = True
+    for dtype in (np.float64, np.float32):
+        grid = np.where(unknown, np.nan, dem).astype(dtype)
+        marked = np.where(unknown, -9999.0, dem).astype(dtype)
+        for given in [
+            (grid, {}),
+            (grid, {"known": ~unknown & (dem != dem[3, 5])}),
+            (marked, {"nodata": -9999.0}),
+            (grid, {"known": (~unknown).astype(np.uint8)}),
+        ]:
+            array, options = given
+            on_gpu = {k: library.put(v) if k == "known" else v for k, v in options.items()}
+            found, expected = there(cw.fill, library.put(array), **on_gpu), cw.fill(array, **options)
+            same(library.get(found.field), expected.field)
+            said = ["method", "converged", "cycles", "levels", "floor", "floor_reached"]
+            assert all(getattr(found, name) == getattr(expected, name) for name in said)
+            assert np.array_equal(found.history, expected.history)
+
+
+def test_voids_that_the_host_says_more_of(library):
+    for wrong, match in ((np.inf, "finite"), (np.nan, "is known")):
+        dem = np.full((70, 50), 1.0 if np.isinf(wrong) else np.nan)
+        dem[10, 10] = wrong
+        dem[20:30] = np.nan
+        with pytest.raises(cw.InputError, match=match):
+            cw.fill(library.put(dem))
+    with pytest.raises(cw.InputError, match="two dimensions"):
+        cw.fill(library.put(np.ones((4, 5, 6))))
+    dem = np.add.outer(np.arange(70), np.arange(50)).astype(np.int32)
+    for given in [{"nodata": 60}, {"nodata": 60, "rim": "interpolated"}]:
+        same(library.get(cw.fill(library.put(dem), **given).field), cw.fill(dem, **given).field)
+
+
+def test_operators_without_a_copy(library, there):
+    source, kappa = values((70, 131), np.float64), np.exp(0.3 * values((70, 131), np.float64))
+    fixed = values((70, 131), np.float64) > 0.4
+    for dtype in (np.float64, np.float32):
+        for given in [
+            {"coefficient": kappa},
+            {"coefficient": kappa.astype(np.float32), "reaction": kappa, "left": ("neumann", 0.5), "top": ("robin", 1.0, 2.0, 0.5)},
+            {"fixed": fixed, "initial": source, "right": "neumann"},
+            {"fixed": fixed.astype(np.int32), "coefficient": kappa, "spacing": (0.01, 0.02)},
+        ]:
+            given = {"source": source, "spacing": 0.01, **given}
+            on_gpu = {k: library.put(v) if isinstance(v, np.ndarray) else v for k, v in given.items()}
+            found = there(cw.solve, source.shape, dtype=dtype, **on_gpu)
+            expected = cw.solve(source.shape, dtype=dtype, **given)
+            same(library.get(found.field), expected.field)
+            assert np.array_equal(found.history, expected.history) and found.floor == expected.floor
+
+
+def test_operators_that_the_host_says_more_of(library):
+    source = values((70, 131), np.float64)
+    for name, what in (("coefficient", 0.0), ("coefficient", np.nan), ("reaction", -1.0)):
+        wrong = np.ones(source.shape)
+        wrong[5, 6] = what
+        with pytest.raises(cw.InputError, match="column 6, row 5"):
+            cw.solve(source.shape, source=library.put(source), **{name: library.put(wrong)})
+    found = cw.solve(source.shape, source=library.put(source), coefficient=2.0, reaction=library.put(np.ones(source.shape)))
+    expected = cw.solve(source.shape, source=source, coefficient=2.0, reaction=np.ones(source.shape))
+    same(library.get(found.field), expected.field)
+
+
+def test_planes_without_a_copy(library, there):
     source, first = values((70, 131), np.float64), values((70, 131), np.float32)
     fixed = np.zeros(source.shape, bool)
     fixed[::7, 5] = True
@@ -257,7 +341,7 @@ def test_planes_without_a_copy(library):
             {"source": np.ascontiguousarray(source[::-1]), "sides": "periodic", "project_source": True},
         ]:
             on_gpu = {k: library.put(v) if k in ("source", "initial", "fixed") else v for k, v in given.items()}
-            found = cw.solve(source.shape, dtype=dtype, spacing=0.01, **on_gpu)
+            found = there(cw.solve, source.shape, dtype=dtype, spacing=0.01, **on_gpu)
             expected = cw.solve(source.shape, dtype=dtype, spacing=0.01, **given)
             same(library.get(found.field), expected.field)
             assert np.array_equal(found.history, expected.history)
@@ -268,11 +352,15 @@ def test_planes_without_a_copy(library):
     assert seen
     with pytest.raises(cw.InputError, match="must cancel"):
         cw.poisson(library.put(np.ones((40, 40))), sides="periodic")
+    with pytest.raises(cw.InputError, match="shape"):
+        cw.solve((70, 130), source=library.put(source))
+
+
+def test_planes_that_the_host_says_more_of(library):
+    source = values((70, 131), np.float64)
     source[3, 4] = np.nan
     with pytest.raises(cw.InputError, match="finite"):
         cw.poisson(library.put(source))
-    with pytest.raises(cw.InputError, match="shape"):
-        cw.solve((70, 130), source=library.put(source))
 
 
 def test_boxes_without_a_copy(library):

@@ -62,7 +62,7 @@ impl Region {
     }
 
     /// Private to this process: the memory of PEs that are threads. `huge` asks for huge pages, which
-    /// cost 2 MiB at the first touch of each.
+    /// cost 2 MiB at the first touch of each, but for the first.
     pub(crate) fn anonymous(len: usize, huge: bool) -> io::Result<Self> {
         let at = Self::reserve(len)?;
         // SAFETY: replaces the reservation just made, which nobody else knows of.
@@ -74,9 +74,12 @@ impl Region {
                 MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED,
             )?
         };
+        // The first objects of a heap are small, and of most worlds the only ones: they need no huge page.
+        let first = ALIGN.min(len);
         if huge {
+            let rest = base.wrapping_byte_add(first);
             // SAFETY: the range was mapped just above. A refusal costs speed only.
-            let _ = unsafe { rustix::mm::madvise(base, len, Advice::LinuxHugepage) };
+            let _ = unsafe { rustix::mm::madvise(rest, len - first, Advice::LinuxHugepage) };
         }
         Ok(Self::from_raw(base.cast(), len))
     }

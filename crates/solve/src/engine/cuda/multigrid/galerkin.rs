@@ -21,7 +21,7 @@ use crate::gpu::level_arguments::{
 };
 
 /// Levels of more points than this are made of: of smaller ones the host makes the rest as fast.
-const FEWEST_POINTS: usize = 1 << 14;
+const FEWEST_POINTS: usize = 1 << 11;
 /// A grid has so many rows of blocks at most.
 const MOST_ROWS: usize = 65_535;
 
@@ -45,7 +45,7 @@ pub(super) fn kernels_of(kind: Kind) -> [&'static str; 3] {
 /// Whether kernels make the next level of one with these axes.
 pub(crate) fn is_possible([x, y]: [Axis; 2]) -> bool {
     let ends_meet = |axis: Axis| axis.wraps && !axis.len.is_multiple_of(2);
-    let is_long = |axis: Axis| axis.len > 2 * GALERKIN_COLUMNS;
+    let is_long = |axis: Axis| axis.len > GALERKIN_COLUMNS;
     let fits = |axis: Axis| is_long(axis) && !ends_meet(axis);
     x.len * y.len > FEWEST_POINTS && y.len <= MOST_ROWS && fits(x) && fits(y)
 }

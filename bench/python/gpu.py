@@ -18,6 +18,7 @@ import sys
 import time
 
 import crosswarp as cw
+import numpy as np
 import torch
 
 try:

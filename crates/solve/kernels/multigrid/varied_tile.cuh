@@ -197,7 +197,8 @@ __device__ __forceinline__ void run_varied_tile(const level_pass<double>& g, var
     }
     auto residuals_at = [&](int i, int y, float (&out)[3]) {
         // Equations with couplings are symmetric as they are.
-        const bool halves = !varying && !inside, halved = halves && ((y == 0 && g.ends[2] == end_mirror) || (y == g.ny - 1 && g.ends[3] == end_mirror));
+        const bool halves = !varying && !inside;
+        const bool halved = halves && ((y == 0 && g.ends[2] == end_mirror) || (y == g.ny - 1 && g.ends[3] == end_mirror));
 #pragma unroll
         for (int k = 0; k < 3; ++k) {
             const int x = 2 * i - 1 + k;
@@ -220,7 +221,8 @@ __device__ __forceinline__ void run_varied_tile(const level_pass<double>& g, var
 template <bool varying, int steps, bool measures>
 __device__ __forceinline__ void run_varied_tile_pass(const level_pass<double>& g) {
     extern __shared__ float4 memory[];
-    static_assert(sizeof(varied_tile<false>) == mask_tile_shared && sizeof(varied_tile<true>) == varying_tile_shared, "as the host has it");
+    constexpr int shared = varying ? varying_tile_shared : mask_tile_shared;
+    static_assert(sizeof(varied_tile<varying>) == shared, "as the host has it");
     auto& tile = *reinterpret_cast<varied_tile<varying>*>(memory);
     const int x0 = blockIdx.x * finest_own_x;
     const int origin = g.row_start / leaf_rows * leaf_rows + int(blockIdx.y) * finest_own_y;
@@ -236,8 +238,8 @@ __device__ __forceinline__ void run_varied_tile_pass(const level_pass<double>& g
     }
 }
 
-// A kernel of passes over a finest level whose points differ by tiles; behind its name whether couplings differ, its relaxations, and
-// whether it measures what they leave.
+// A kernel of passes over a finest level whose points differ by tiles; behind its name whether couplings differ, its
+// relaxations, and whether it measures what they leave.
 #define CROSSWARP_VARIED_TILE(name, varying, ...)                                                                       \
     extern "C" __global__ void __launch_bounds__(cw::varied_tile<varying>::threads, cw::varied_tile<varying>::blocks)   \
         name(const __grid_constant__ cw::level_pass<double> g) {                                                        \

@@ -121,11 +121,12 @@ impl<'p> Plane<'p, Hierarchy<f32>> {
                 } = made;
                 let symmetric = Smoothing::chebyshev(pre, post, FINEST_INTERVAL);
                 // With a mask or couplings that differ, the other levels decide how fast cycles are.
-                let is_plain = finest.is_plain();
-                let smoothing = match is_plain && finest.shape.has_two_colours() {
+                let smoothing = match finest.is_plain() && finest.shape.has_two_colours() {
                     true => Smoothing::of_colours(&symmetric, OMEGAS),
                     false => symmetric.clone(),
                 };
+                // Where rows differ, a GPU makes levels in less time than it takes to bring them there.
+                let by_gpu = gpu.is_some() && pe.n_pes() == 1 && !finest.has_few_rows();
                 let coarse = Smoothing::chebyshev(pre, post, COARSE_INTERVAL);
                 let smoothing = [smoothing, symmetric, coarse];
                 let made = Hierarchy::new(finest, shapes, singular, smoothing, reduction);
@@ -133,8 +134,7 @@ impl<'p> Plane<'p, Hierarchy<f32>> {
                     SetUpError::Memory(error) => SolveError::Memory(error),
                     SetUpError::Pe(error) => error.into(),
                 })?;
-                // Where points differ, a GPU makes levels in less time than it takes to bring them there.
-                if gpu.is_none() || pe.n_pes() > 1 || is_plain {
+                if !by_gpu {
                     made.make_all(rows)?;
                 }
                 Ok(made)

@@ -83,6 +83,18 @@ impl Finest {
         self.fixed.is_none() && self.coefficients.is_none()
     }
 
+    /// Whether rows are of few kinds, so that levels are made in no time.
+    pub fn has_few_rows(&self) -> bool {
+        /// Sides, and spacings that differ, make fewer.
+        const FEW: usize = 16;
+        match &self.coefficients {
+            _ if self.fixed.is_some() => false,
+            None => true,
+            Some(Held::OnGpu) => false,
+            Some(Held::Here(of)) => of.tables().iter().all(|of| of.distinct().len() <= FEW),
+        }
+    }
+
     fn free_blocks(&self) -> Blocks {
         let free = self.columns();
         Blocks::around(self.shape.rows(HALO), self.shape.x, |y, columns| {

@@ -275,13 +275,13 @@ pub(super) fn coarse_kernels(smoothing: &Smoothing, full: bool) -> Vec<PassKerne
     launched(&COARSE, &passes[..if full { 3 } else { 2 }])
 }
 
-/// What takes the place of `kernels` on a level of this shape; `made`: whether its operator has been made on the GPU, where nobody
-/// has found rows that are the same.
-pub(super) fn fitting(kernels: &[PassKernel], shape: &Shape, made: bool) -> Vec<PassKernel> {
+/// What takes the place of `kernels` on a level of this shape; `varied`: whether the GPU has made levels, where nobody has found rows
+/// that are the same.
+pub(super) fn fitting(kernels: &[PassKernel], shape: &Shape, varied: bool) -> Vec<PassKernel> {
     let rows = shape.own().len();
     let is_small = rows * shape.x.len <= MOST_CELLS_OF_TILES;
     let wraps = shape.x.wraps || shape.y.wraps;
-    let tiles = match made && !wraps {
+    let tiles = match varied && !wraps {
         _ if rows > MOST_ROWS_OF_TILES => return kernels.to_vec(),
         true => &VARIED_COARSE_TILES,
         false if is_small => &TILES,
@@ -708,9 +708,9 @@ mod tests {
 
     #[test]
     fn small_levels_go_by_tiles_where_there_are_such() {
-        let by = |pre, nx, ny, made| {
+        let by = |pre, nx, ny, varied| {
             let kernels = coarse_kernels(&Smoothing::chebyshev(pre, 2, [0.5, 2.0]), true);
-            let fitting = fitting(&kernels, &level(nx, ny, [false; 2]), made);
+            let fitting = fitting(&kernels, &level(nx, ny, [false; 2]), varied);
             fitting.iter().map(|kernel| kernel.name).collect::<Vec<_>>()
         };
         let of = |pre, nx, ny| by(pre, nx, ny, false);

@@ -139,10 +139,10 @@ impl GpuCycles {
         let kind = Kind::of(&equations.arguments);
         let passes = finest_kernels(kind, &finest.shape, &hierarchy.smoothing, full);
         let coarse_passes = coarse_kernels(&hierarchy.coarse_smoothing, full);
-        let count = galerkin::count_of(hierarchy);
-        let of_levels = hierarchy.levels.iter().enumerate();
-        let of_levels = of_levels
-            .flat_map(|(at, level)| fitting(&coarse_passes, &level.operator.shape, at < count));
+        let varied = galerkin::count_of(hierarchy) > 0;
+        let of_levels = hierarchy.levels.iter();
+        let of_levels =
+            of_levels.flat_map(|level| fitting(&coarse_passes, &level.operator.shape, varied));
         let names: BTreeSet<_> = (passes.iter().copied().chain(of_levels))
             .map(|pass| pass.name)
             .collect();
@@ -628,7 +628,7 @@ fn coarse_levels(
     mut made: Vec<MadeLevel>,
     passes: &[PassKernel],
 ) -> Result<(Vec<Coarse>, Option<DeviceTable<f32>>), GpuError> {
-    let (mut levels, count): (Vec<Coarse>, _) = (Vec::new(), made.len());
+    let (mut levels, varied): (Vec<Coarse>, _) = (Vec::new(), !made.is_empty());
     // From the level before to this one.
     let mut to_finer = None;
     for (at, from) in hierarchy.levels.iter().enumerate().rev() {
@@ -697,7 +697,7 @@ fn coarse_levels(
             same_rows,
             ..extent(shape, next)
         };
-        let passes = fitting(passes, shape, at < count);
+        let passes = fitting(passes, shape, varied);
         levels.push(Coarse {
             level: DeviceLevel::new(arena, shape, arguments, &passes, COARSE_ROWS)?,
             right_side,

@@ -217,10 +217,10 @@ pub fn solve_3d<F: Real>(
 /// Solves as [`solve_2d`] by cycles, from arrays in the memory of the GPU of `options` and into one: none of them comes to the host.
 /// Fixed cells, the coefficient and the factor c may lie there, too.
 ///
-/// [`Solver2d::solve_on_device`](crate::Solver2d::solve_on_device), used once: bits, what is left to the host, errors and panics are
-/// its own. With arrays in `operator` the host has to be asked, too, where one of their values is wrong (it says which), on small planes,
-/// where an axis of an odd number of points wraps around, where the problem delivers another of these by rows, and for fixed cells with
-/// sides that something crosses.
+/// Bits, errors, panics and what is left to the host are as of [`Solver2d::solve_on_device`](crate::Solver2d::solve_on_device). With
+/// arrays in `operator` the host has to be asked, too, where one of their values is wrong (it says which), on planes of at most 2048
+/// points, 32 rows or 32 columns or of more than 65,535 rows, where an axis of an odd number of points wraps around, where the problem
+/// delivers a coefficient or a factor c by rows, and for fixed cells with sides that something crosses.
 pub fn solve_2d_on_device<F: Real>(
     pe: &Pe,
     problem: &Problem2d<F>,

@@ -826,6 +826,8 @@ def _voids_on_device(
 ) -> tuple[dict[str, Any], Any] | None:
     """Fills the voids of `dem` without a copy: what is said, and the field. `None` if the host has to be asked."""
     mask = None if known is None else _device.find(known)
+    if known is not None and mask is None:
+        return None
     if dem.dtype not in ("float32", "float64") or len(dem.shape) != 2 or min(dem.shape) < 3:
         return None
     if mask is not None and (mask.dtype not in ("bool", "uint8") or mask.shape != dem.shape):

@@ -44,7 +44,7 @@ impl<T> Held<T> {
     pub fn here(&self) -> &T {
         match self {
             Held::Here(it) => it,
-            Held::OnGpu => unreachable!("who has it makes what depends on it"),
+            Held::OnGpu => unreachable!("a GPU has this, and the host may not ask for it"),
         }
     }
 }

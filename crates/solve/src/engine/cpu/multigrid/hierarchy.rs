@@ -32,7 +32,8 @@ pub(crate) struct Hierarchy<T> {
     pub transfer: Transfer<T>,
     pub levels: Vec<Coarse<T>>,
     pub dense: Dense,
-    /// The first level that is made here: those before it are all zero, and a GPU's to make.
+    /// The first level whose operator and weights have been made here. Those before it are a GPU's to make, and all zero but for the
+    /// last one's operator.
     made_from: usize,
     singular: bool,
     pub(super) spare: Spare<T>,

@@ -20,7 +20,7 @@ use crate::gpu::level_arguments::{
     END_OPEN, END_WRAP, GALERKIN_COLUMNS, GALERKIN_THREADS, LevelPass,
 };
 
-/// Levels of more points than this are made of: of smaller ones the host makes the rest as fast.
+/// The GPU makes the next level of those with more points than this; below, the host is as fast.
 const FEWEST_POINTS: usize = 1 << 11;
 /// A grid has so many rows of blocks at most.
 const MOST_ROWS: usize = 65_535;
@@ -76,6 +76,10 @@ pub(super) fn make(
     }
     let count = count_of(hierarchy);
     let stream = arena.stream();
+    if count == 0 {
+        hierarchy.make(0, rows)?;
+        return Ok(Vec::new());
+    }
     let [first, coarse, inverse] = kernels_of(Kind::of(&finest));
     let find = |name| kernels::find_plain(stream.device(), name);
     let (mut fine, mut kernel) = (finest, find(first)?);

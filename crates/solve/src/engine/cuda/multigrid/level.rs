@@ -97,8 +97,8 @@ impl Kind {
         }
     }
 
-    /// Those by tiles that are faster on a finest level of this shape.
-    fn tiles(self, shape: &Shape) -> &'static [PassKernel] {
+    /// Those by tiles that are faster on a finest level of this shape, where a block has at most so much shared memory.
+    fn tiles(self, shape: &Shape, shared: u32) -> &'static [PassKernel] {
         let rows = shape.own().len();
         if shape.x.wraps || shape.y.wraps || rows > MOST_ROWS_OF_TILES {
             return &[];
@@ -108,6 +108,7 @@ impl Kind {
             Kind::Plain => &FINEST_TILES,
             // Where no row is calm, strips are slower at any size.
             Kind::Masked => &MASK_TILES,
+            Kind::Varying if shared < VARYING_TILE_SHARED => &[],
             Kind::Varying => &VARYING_TILES,
         }
     }
@@ -237,14 +238,15 @@ fn place_of(kernels: impl IntoIterator<Item = PassKernel>, left: usize, known: K
 }
 
 /// The kernels of passes over a finest level of this kind and shape that cycles launch; `full`: whether the first cycle is a full
-/// one.
+/// one; `shared`: bytes of shared memory that a block has at most.
 pub(super) fn finest_kernels(
     kind: Kind,
     shape: &Shape,
     smoothing: &Smoothing,
     full: bool,
+    shared: u32,
 ) -> Vec<PassKernel> {
-    let of = [kind.tiles(shape), kind.kernels()].concat();
+    let of = [kind.tiles(shape, shared), kind.kernels()].concat();
     let (pre, post) = (smoothing.pre.len(), smoothing.post.len());
     let [before, after] =
         [&smoothing.pre, &smoothing.post].map(|steps| kind.colour_known(colour_of(steps)));
@@ -639,6 +641,9 @@ mod tests {
     use super::*;
     use crate::engine::cpu::multigrid::shape::Axis;
 
+    /// Shared memory of a block of an H200.
+    const LARGE: u32 = 227 << 10;
+
     fn level(nx: usize, ny: usize, wraps: [bool; 2]) -> Shape {
         let axis = |len, wraps| Axis { len, wraps };
         Shape::finest(axis(nx, wraps[0]), axis(ny, wraps[1]), vec![0, ny], 0, 0)
@@ -655,7 +660,7 @@ mod tests {
         let of = |pre, post, full| {
             let smoothing = Smoothing::chebyshev(pre, post, [0.5, 2.0]);
             let finest = Smoothing::of_colours(&smoothing, [1.0, 1.1]);
-            let finest = finest_kernels(Kind::Plain, &around, &finest, full);
+            let finest = finest_kernels(Kind::Plain, &around, &finest, full, LARGE);
             (finest, coarse_kernels(&smoothing, full))
         };
         let (finest, coarse) = of(2, 2, true);
@@ -693,16 +698,16 @@ mod tests {
             assert_eq!(names(&coarse), expected, "{pre} and {post}");
         }
         let all_points = Smoothing::chebyshev(2, 2, [0.5, 2.0]);
-        let varying = finest_kernels(Kind::Varying, &around, &all_points, true);
+        let varying = finest_kernels(Kind::Varying, &around, &all_points, true, LARGE);
         assert_eq!(
             names(&varying),
             ["finest_varying_2_2", "finest_varying_2", "finest_varying_0"]
         );
         // With a mask no row is calm, and kernels take any colour.
-        let masked = finest_kernels(Kind::Masked, &around, &all_points, true);
+        let masked = finest_kernels(Kind::Masked, &around, &all_points, true, LARGE);
         let of_red = ["finest_plain_2_2", "finest_plain_begun_2", "finest_plain_0"];
         assert_eq!(names(&masked), of_red);
-        let plain = finest_kernels(Kind::Plain, &around, &all_points, true);
+        let plain = finest_kernels(Kind::Plain, &around, &all_points, true, LARGE);
         assert_eq!(names(&plain), ["finest_plain_2", "finest_plain_0"]);
     }
 
@@ -743,7 +748,7 @@ mod tests {
             } else {
                 &of_colours
             };
-            let kernels = finest_kernels(kind, &shape, smoothing, true);
+            let kernels = finest_kernels(kind, &shape, smoothing, true, LARGE);
             kernels.iter().map(|kernel| kernel.name).collect::<Vec<_>>()
         };
         let tiles = ["finest_tile_2_2", "finest_tile_begun_2", "finest_plain_0"];
@@ -759,6 +764,10 @@ mod tests {
             of(Kind::Varying, level(4097, 4097, [false; 2])),
             varying_tiles
         );
+        // A block of compute capability 7.5 has 64 KiB.
+        let large = level(4097, 4097, [false; 2]);
+        let kernels = finest_kernels(Kind::Varying, &large, &all_points, true, 64 << 10);
+        assert_eq!(names(&kernels)[0], "finest_varying_2_2");
         assert_eq!(of(Kind::Masked, level(4097, 4097, [false; 2])), mask_tiles);
         assert_eq!(of(Kind::Masked, level(2048, 2049, [true, false])), strips);
         assert_eq!(of(Kind::Plain, level(2048, 2049, [true, false])), strips);

@@ -1,7 +1,7 @@
 //! Cycles on a GPU, with the bits of the CPU's.
 //!
-//! The levels are made on the CPU; their operators and weights, of which most rows are the same where there is no mask,
-//! are copied once. Field, right side and corrections stay in the GPU's memory. After each cycle the host reads the sum of
+//! The host makes the levels and copies them once, with a mask or couplings of many different rows the GPU of a single PE makes the
+//! large ones itself (`galerkin.rs`). Field, right side and corrections stay in the GPU's memory. After each cycle the host reads the sum of
 //! the squares of the residual, and decides. Levels are dealt to PEs as on the CPU; each pass computes the own rows from
 //! those around them, which are exchanged before it.
 #![allow(unsafe_code)] // Launches of kernels.
@@ -137,7 +137,8 @@ impl GpuCycles {
         let arena = Arena::new(&stream);
         let equations = DeviceEquations::new(&arena, finest, right_side, on_gpu, first)?;
         let kind = Kind::of(&equations.arguments);
-        let passes = finest_kernels(kind, &finest.shape, &hierarchy.smoothing, full);
+        let shared = device.properties().shared_per_block_optin;
+        let passes = finest_kernels(kind, &finest.shape, &hierarchy.smoothing, full, shared);
         let coarse_passes = coarse_kernels(&hierarchy.coarse_smoothing, full);
         let varied = galerkin::count_of(hierarchy) > 0;
         let of_levels = hierarchy.levels.iter();
@@ -147,9 +148,9 @@ impl GpuCycles {
             .map(|pass| pass.name)
             .collect();
         let others = [BEGIN, RESTRICT_RIGHT_SIDE, SQUARE, small::KERNEL];
-        let makers = match hierarchy.made_from() {
-            0 => Vec::new(),
-            _ => galerkin::kernels_of(kind).to_vec(),
+        let makers = match varied {
+            false => Vec::new(),
+            true => galerkin::kernels_of(kind).to_vec(),
         };
         let others = others.into_iter().chain(sums::KERNELS).chain(makers);
         kernels::compile_together(device, names.into_iter().chain(others));
@@ -657,7 +658,7 @@ fn coarse_levels(
                 DeviceTable::new(arena, inverse, shape.y, stored.own.clone())?,
             ],
         };
-        // Of levels that have been made here nobody knows which rows are the same.
+        // Levels whose weights have been made here have no rows that are known to be the same.
         let [mut calm_start, mut calm_end] = match &from.transfer {
             Some(transfer) => longest_run(stored.inside(), |y| {
                 (parts.identity(y), transfer.identity(y / 2))

@@ -39,7 +39,7 @@ pub(crate) fn guess<F: Real>(
 ) -> Result<Option<Known>, GpuError> {
     let [nx, ny] = voids.size;
     let longest = nx.max(ny);
-    if longest > i32::MAX as usize {
+    if longest > i32::MAX as usize - 4096 {
         return Err(GpuError::TooLong { longest });
     }
     let device = &gpu.device;

@@ -6,7 +6,7 @@ use crosswarp_prim::Superaccumulator;
 
 use super::GpuCycles;
 use super::array_kernels::ArrayKernels;
-use super::level::Kind;
+use super::pass_kernels::Kind;
 use crate::element::Real;
 use crate::exchange::level_rows::LevelRows;
 use crate::gpu::error::GpuError;

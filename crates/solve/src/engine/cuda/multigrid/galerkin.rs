@@ -6,7 +6,7 @@
 use crosswarp_cuda::{ByValue, Function, KernelArgs, Launch, Stream};
 
 use super::extent;
-use super::level::Kind;
+use super::pass_kernels::Kind;
 use super::storage::DeviceTable;
 use crate::engine::cpu::multigrid::hierarchy::Hierarchy;
 use crate::engine::cpu::multigrid::interpolation::WEIGHTS;

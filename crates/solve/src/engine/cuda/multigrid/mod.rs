@@ -13,6 +13,7 @@ pub(crate) mod exchange;
 pub(crate) mod galerkin;
 mod level;
 pub(crate) mod operator;
+mod pass_kernels;
 mod small;
 pub(crate) mod space;
 pub(crate) mod steps;
@@ -29,9 +30,9 @@ use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
 use self::equations::{DeviceEquations, EquationsOnGpu, RightSide};
 use self::galerkin::MadeLevel;
-use self::level::{
-    DeviceLevel, Kind, PassKernel, Plan, coarse_kernels, finest_kernels, fitting,
-    preconditioning_kernels,
+use self::level::{DeviceLevel, Plan};
+use self::pass_kernels::{
+    Kind, PassKernel, coarse_kernels, finest_kernels, fitting, preconditioning_kernels,
 };
 use self::small::Small;
 use self::steps::{Made, PlaneGradients, Preconditioner};

@@ -13,7 +13,7 @@ use crate::engine::cpu::multigrid::space::line::Line;
 use crate::engine::cpu::multigrid::space::operator::Operator;
 use crate::engine::cpu::multigrid::space::transfer::Transfer;
 use crate::engine::cuda::arena::{Arena, ArenaBuffer};
-use crate::engine::cuda::multigrid::level::{colour_of, of_kernels};
+use crate::engine::cuda::multigrid::pass_kernels::{colour_of, of_kernels};
 use crate::engine::cuda::multigrid::storage::{DeviceField, Stored, pitch_of};
 use crate::engine::cuda::multigrid::{exchange, longest_run};
 use crate::exchange::level_rows::LevelRows;

@@ -9,7 +9,7 @@ use super::level::{DeviceLevel, Plan};
 use crate::engine::cpu::multigrid::smoothing::Step;
 use crate::engine::cuda::kernels;
 use crate::engine::cuda::multigrid::exchange;
-use crate::engine::cuda::multigrid::level::{colour_of, of_kernels};
+use crate::engine::cuda::multigrid::pass_kernels::{colour_of, of_kernels};
 use crate::exchange::level_rows::LevelRows;
 use crate::gpu::box_arguments::BoxPass;
 use crate::gpu::error::GpuError;

@@ -35,6 +35,8 @@ mod staged_file;
 mod stop;
 
 pub use element::Real;
+pub use engine::cuda::multigrid::operator::DeviceOperator;
+pub use engine::cuda::multigrid::voids::DeviceVoids;
 pub use field::checkpoint::{CheckpointError, CheckpointKind, checkpoint_kind};
 pub use field::view::FieldView;
 pub use gpu::Gpu;
@@ -43,8 +45,7 @@ pub use gpu::error::GpuError;
 pub use gpu::strategy::{Strategy, UnknownStrategy};
 pub use method::error::SolveError;
 pub use method::jacobi::Progress;
-pub use method::multigrid::arrays::{DeviceArrays, DeviceOperator};
-pub use method::multigrid::voids::DeviceVoids;
+pub use method::multigrid::arrays::DeviceArrays;
 pub use method::options::{Checkpointing, Cycles, First, Method, Options, OptionsError};
 pub use pes::error::PeError;
 pub use problem::space::{PlaneSource, Problem3d, Side};

@@ -15,7 +15,7 @@ use crate::engine::cpu::multigrid::hierarchy::Hierarchy;
 use crate::engine::cuda::multigrid::arrays::{Arrays, OfProblem};
 use crate::engine::cuda::multigrid::equations::RightSide;
 use crate::engine::cuda::multigrid::galerkin;
-use crate::engine::cuda::multigrid::operator::{self, Operator};
+use crate::engine::cuda::multigrid::operator::{self, DeviceOperator, Operator};
 use crate::engine::cuda::multigrid::{CyclesOf, GpuCycles};
 use crate::field::storage::Field;
 use crate::gpu::Gpu;
@@ -69,18 +69,6 @@ impl<F: Real> DeviceArrays<'_, F> {
     }
 }
 
-/// Arrays in the memory of a GPU that the operator of a plane is made of, in place of what the problem delivers by rows: as
-/// [`DeviceArrays`] with a value for each point.
-#[derive(Clone, Copy, Debug)]
-pub struct DeviceOperator<'a, F: Real> {
-    /// The cells that keep their value: byte ≠ 0.
-    pub fixed: Option<BufferRef<'a, u8>>,
-    /// κ, positive.
-    pub coefficient: Option<BufferRef<'a, F>>,
-    /// c, not negative.
-    pub reaction: Option<BufferRef<'a, F>>,
-}
-
 impl<F: Real> DeviceOperator<'_, F> {
     /// Nothing: the problem says all.
     pub const NONE: Self = DeviceOperator {
@@ -132,7 +120,7 @@ impl<F: Real> DeviceOperator<'_, F> {
         if !galerkin::is_possible([shape.x, shape.y]) || asks_for_mask || is_mixed {
             return Ok(None);
         }
-        let of_problem = operator::OfProblem {
+        let of_problem = operator::OfPlane {
             size: [problem.nx, problem.ny],
             first: layout.first,
             shape,
@@ -149,12 +137,7 @@ impl<F: Real> DeviceOperator<'_, F> {
                 _ => None,
             }),
         };
-        let arrays = operator::Arrays {
-            fixed: self.fixed,
-            coefficient: self.coefficient,
-            reaction: self.reaction,
-        };
-        Ok(operator::make(gpu, &of_problem, &arrays)?)
+        Ok(operator::make(gpu, &of_problem, self)?)
     }
 }
 

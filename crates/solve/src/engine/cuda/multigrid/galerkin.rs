@@ -125,16 +125,15 @@ pub(super) fn make(
         made.push(level);
         kernel = find(coarse)?;
     }
-    if let (Some(last), Some(level)) = (made.last(), count.checked_sub(1)) {
-        let level = &mut hierarchy.levels[level];
-        let values = last.operator[0].made_rows(stream)?;
-        let elements = PARTS * (level.operator.shape.x.len + 2);
-        for (y, row) in (0..).zip(values.chunks_exact(elements)) {
-            level.operator.set_stored(y, row);
-        }
-        let masked = finest.fixed != 0;
-        level.operator.complete(rows, false, false, masked)?;
+    let last = made.last().expect("there is one");
+    let level = &mut hierarchy.levels[count - 1];
+    let values = last.operator[0].made_rows(stream)?;
+    let elements = PARTS * (level.operator.shape.x.len + 2);
+    for (y, row) in (0..).zip(values.chunks_exact(elements)) {
+        level.operator.set_stored(y, row);
     }
+    let masked = finest.fixed != 0;
+    level.operator.complete(rows, false, false, masked)?;
     hierarchy.make(count, rows)?;
     Ok(made)
 }

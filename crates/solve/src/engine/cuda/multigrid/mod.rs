@@ -157,7 +157,7 @@ impl GpuCycles {
         kernels::compile_together(device, names.into_iter().chain(others));
         let made = galerkin::make(&arena, hierarchy, rows, equations.arguments)?;
         let finest = &hierarchy.top.equations;
-        let (levels, made) = coarse_levels(&arena, hierarchy, made, &coarse_passes)?;
+        let (levels, made) = coarse_levels(&arena, hierarchy, made, varied, &coarse_passes)?;
         let coarse = &hierarchy.levels[0].operator.shape;
         let transfer = match made {
             Some(transfer) => transfer,
@@ -623,14 +623,16 @@ fn transfer_table(
     DeviceTable::new(arena, transfer, coarse.y, computed_rows(fine, coarse))
 }
 
-/// The levels below the finest one, of which the first have been `made` here, and if they have the weights to the finest.
+/// The levels below the finest one, of which the first have been `made` here, and if they have the weights to the finest. `varied`:
+/// see [`fitting`].
 fn coarse_levels(
     arena: &Arena,
     hierarchy: &Hierarchy<f32>,
     mut made: Vec<MadeLevel>,
+    varied: bool,
     passes: &[PassKernel],
 ) -> Result<(Vec<Coarse>, Option<DeviceTable<f32>>), GpuError> {
-    let (mut levels, varied): (Vec<Coarse>, _) = (Vec::new(), !made.is_empty());
+    let mut levels: Vec<Coarse> = Vec::new();
     // From the level before to this one.
     let mut to_finer = None;
     for (at, from) in hierarchy.levels.iter().enumerate().rev() {

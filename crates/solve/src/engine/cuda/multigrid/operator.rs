@@ -17,16 +17,20 @@ use crate::gpu::error::GpuError;
 use crate::gpu::level_arguments::OperatorArrays;
 use crate::problem::scale::Scale;
 
-/// Arrays with a value for each point of a grid.
-pub(crate) struct Arrays<'a, F: Real> {
-    /// Byte not 0: the cell keeps its value.
+/// Arrays in the memory of a GPU that the operator of a plane is made of, in place of what the problem delivers by rows: as
+/// [`DeviceArrays`](crate::DeviceArrays) with a value for each point.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceOperator<'a, F: Real> {
+    /// The cells that keep their value: byte ≠ 0.
     pub fixed: Option<BufferRef<'a, u8>>,
+    /// κ, positive.
     pub coefficient: Option<BufferRef<'a, F>>,
+    /// c, not negative.
     pub reaction: Option<BufferRef<'a, F>>,
 }
 
 /// A problem's grid, its level, and what else its operator is made of.
-pub(crate) struct OfProblem<'a> {
+pub(crate) struct OfPlane<'a> {
     /// Columns and rows.
     pub size: [usize; 2],
     /// The level's first ones.
@@ -62,8 +66,8 @@ pub(crate) struct Couplings {
 /// larger or smaller than a multiplication by a power of two scales. Waits for the end.
 pub(crate) fn make<F: Real>(
     gpu: &Gpu,
-    of: &OfProblem<'_>,
-    arrays: &Arrays<'_, F>,
+    of: &OfPlane<'_>,
+    arrays: &DeviceOperator<'_, F>,
 ) -> Result<Option<Operator>, GpuError> {
     let stream = Stream::new(&gpu.device)?;
     let arena = Arena::new(&stream);

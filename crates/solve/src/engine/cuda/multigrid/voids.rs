@@ -12,14 +12,19 @@ use crate::gpu::Gpu;
 use crate::gpu::error::GpuError;
 use crate::gpu::level_arguments::{ArrayWithVoids, LEVEL_THREADS};
 
-/// An array of `size` columns and rows, of which some cells are not known.
-pub(crate) struct Voids<'a, F: Real> {
-    pub size: [usize; 2],
+/// An array with voids in the memory of a GPU, in the C order of (rows, columns).
+///
+/// Whoever has made it sees to it that it is complete when a solve begins: that does not wait for other streams.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceVoids<'a, F: Real> {
+    /// The values; those of cells that are not known are never looked at, but for whether they are NaN or `nodata`.
     pub values: BufferRef<'a, F>,
-    /// Byte not 0: known; `None`: what is not NaN is.
+    /// The known cells: byte ≠ 0; `None`: all whose value is not NaN.
     pub known: Option<BufferRef<'a, u8>>,
-    /// Cells of this value are not known.
+    /// Cells of this value are not known in any case.
     pub nodata: Option<F>,
+    /// Gets the solution: another array than `values`. Where there is no solution it may hold anything.
+    pub field: BufferRef<'a, F>,
 }
 
 /// What is known of an array.
@@ -30,14 +35,13 @@ pub(crate) struct Known {
     stream: Stream,
 }
 
-/// Writes the first guess of [`Problem2d::fill_natural`](crate::Problem2d::fill_natural) to `guess`, another array of that size:
-/// known cells have their values. Nothing if no cell is known, or the value of a known one is not finite. Waits for the end.
+/// Writes the first guess of [`Problem2d::fill_natural`](crate::Problem2d::fill_natural) to the field of `voids`, an array of so many
+/// columns and rows: known cells have their values. Nothing if no cell is known, or the value of a known one is not finite. Waits for the end.
 pub(crate) fn guess<F: Real>(
     gpu: &Gpu,
-    voids: &Voids<'_, F>,
-    guess: BufferRef<'_, F>,
+    [nx, ny]: [usize; 2],
+    voids: &DeviceVoids<'_, F>,
 ) -> Result<Option<Known>, GpuError> {
-    let [nx, ny] = voids.size;
     let longest = nx.max(ny);
     if longest > i32::MAX as usize - 4096 {
         return Err(GpuError::TooLong { longest });
@@ -53,7 +57,7 @@ pub(crate) fn guess<F: Real>(
     let mut arguments = ArrayWithVoids {
         values: voids.values.address(),
         known: voids.known.map_or(0, |known| known.address()),
-        guess: guess.address(),
+        guess: voids.field.address(),
         kept: mask.address(),
         rows: rows.address(),
         nearest: 0,

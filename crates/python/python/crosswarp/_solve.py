@@ -215,9 +215,10 @@ def solve(
             "source": source, "initial": initial, "fixed": fixed, "coefficient": coefficient, "reaction": reaction,
         }  # fmt: skip
         if how["method"] in ("auto", "mg") and not line:
-            grid = tuple(int(size) for size in sizes)
+            grid, there = tuple(int(size) for size in sizes), dict(arrays)
             by = _plane_on_device if len(grid) == 2 else _box_on_device
-            solved = by(grid, given, arrays, spacing, kind, how, like)
+            run = by(grid, given, there, spacing, kind, how)
+            solved = None if run is None else _on_device(run, grid, there, like, kind)
             if solved is not None:
                 return _result(*solved, how, stated)
         source, initial, fixed, coefficient, reaction = (_device.host_or_same(array) for array in arrays.values())
@@ -733,7 +734,6 @@ def _lying_on_gpu(function: str, arrays: tuple[Any, ...]) -> _device.View | None
 SolveThere = Callable[[dict[str, Any], list[Any]], "dict[str, Any] | None"]
 """Solves with arrays on a GPU, given their addresses and what keeps them; `None` if the host has to."""
 
-
 _OPERATOR = ("fixed", "coefficient", "reaction")
 
 
@@ -744,26 +744,18 @@ def _plane_on_device(
     spacing: Any,
     kind: np.dtype[Any],
     how: dict[str, Any],
-    like: _device.View,
-) -> tuple[dict[str, Any], Any] | None:
+) -> SolveThere:
+    """Takes what is to go by the host out of `arrays`."""
     ny, nx = shape
-    operator = [arrays[name] for name in _OPERATOR]
-    views = [_device.find(array) for array in operator]
+    operator: dict[str, Any] = dict.fromkeys(_OPERATOR)
+    views = [_device.find(arrays[name]) for name in _OPERATOR if arrays[name] is not None]
     # A number for all points is the host's matter, and then the others are.
-    by_host = any(
-        array is not None and (view is None or view.shape == ()) for array, view in zip(operator, views)
-    )
-    if by_host:
-        operator = [_device.host_or_same(array) for array in operator]
-        arrays = {**arrays, **dict.fromkeys(_OPERATOR)}
-    fixed, coefficient, reaction = operator if by_host else (None, None, None)
-    problem = _problem((ny, nx), given, None, fixed, None, coefficient, reaction, spacing, kind)
+    if any(view is None or view.shape == () for view in views):
+        operator = {name: _device.host_or_same(arrays[name]) for name in _OPERATOR}
+        arrays.update(dict.fromkeys(_OPERATOR))
+    problem = _problem((ny, nx), given, None, source=None, spacing=spacing, kind=kind, **operator)
     single = kind == np.float32
-
-    def run(there: dict[str, Any], kept: list[Any]) -> dict[str, Any] | None:
-        return _native.plane_on_device([nx, ny], problem, how, single, there, kept)
-
-    return _on_device(run, shape, arrays, like, kind)
+    return lambda there, kept: _native.plane_on_device([nx, ny], problem, how, single, there, kept)
 
 
 def _box_on_device(
@@ -773,8 +765,7 @@ def _box_on_device(
     spacing: Any,
     kind: np.dtype[Any],
     how: dict[str, Any],
-    like: _device.View,
-) -> tuple[dict[str, Any], Any] | None:
+) -> SolveThere | None:
     sides, faces = _box_sides(shape, given, kind)
     # Values of sides are those of the first guess: zeros, or what the host has to write there.
     written = any(values.any() or np.signbit(values).any() for *_, values in faces)
@@ -783,11 +774,7 @@ def _box_on_device(
         return None
     empty = dict.fromkeys(("initial", "fixed", "source", "coefficient", "reaction"))
     problem = {"size": list(reversed(shape)), "sides": sides, "spacing": _distances(spacing), **empty}
-
-    def run(there: dict[str, Any], kept: list[Any]) -> dict[str, Any] | None:
-        return _native.space_on_device(problem, how, kind == np.float32, there, kept)
-
-    return _on_device(run, shape, arrays, like, kind)
+    return lambda there, kept: _native.space_on_device(problem, how, kind == np.float32, there, kept)
 
 
 def _on_device(

@@ -10,6 +10,12 @@ __device__ __forceinline__ double part_along(int at, int len, int first, int las
     return (at == 0 && first == end_mirror) || (at == len - 1 && last == end_mirror) ? 0.5 : 1.0;
 }
 
+// Whether a point of the level of `g` is on a side that keeps its values.
+template <class G> __device__ __forceinline__ bool on_fixed_side(const G& g, int x, int y) {
+    return (x == 0 && g.ends[0] == end_fixed) || (x == g.nx - 1 && g.ends[1] == end_fixed) ||
+           (y == 0 && g.ends[2] == end_fixed) || (y == g.ny - 1 && g.ends[3] == end_fixed);
+}
+
 template <bool varying> struct five_point {
     using number = double;
     static constexpr bool corners = false;

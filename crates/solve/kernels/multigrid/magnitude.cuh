@@ -1,4 +1,4 @@
-// The largest magnitude that threads have seen.
+// What the threads of a kernel have seen, all together: the largest magnitude, a count.
 #pragma once
 #include "base.cuh"
 
@@ -15,6 +15,12 @@ __device__ __forceinline__ void note_largest(u64 largest, u64 bits, u64* words) 
     // Most warps have nothing to add.
     if (largest > *(volatile u64*)words) atomicMax(words, largest);
     if (some && *(volatile u64*)(words + 1) == 0) atomicMax(words + 1, 1ull);
+}
+
+// Adds the counts of a block's threads to a word.
+__device__ __forceinline__ void add_counts(u64 count, u64* word) {
+    for (int lanes = 16; lanes > 0; lanes /= 2) count += __shfl_xor_sync(0xffffffffu, count, lanes);
+    if (threadIdx.x % 32 == 0) atomicAdd(word, count);
 }
 
 }  // namespace crosswarp

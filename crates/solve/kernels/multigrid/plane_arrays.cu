@@ -12,9 +12,7 @@ template <class F> __device__ __forceinline__ double part_of(const level_arrays<
 
 // Whether a point does not keep its value.
 template <class F> __device__ __forceinline__ bool has_equation(const level_arrays<F>& g, int x, int y) {
-    const bool side = (x == 0 && g.ends[0] == end_fixed) || (x == g.nx - 1 && g.ends[1] == end_fixed) ||
-                      (y == 0 && g.ends[2] == end_fixed) || (y == g.ny - 1 && g.ends[3] == end_fixed);
-    return !side && !(g.fixed && g.fixed[y * g.pitch + x]);
+    return !on_fixed_side(g, x, y) && !(g.fixed && g.fixed[y * g.pitch + x]);
 }
 
 // The field and the right side of the caller's arrays, or of nothing, and the largest magnitude of what counts: all values, and

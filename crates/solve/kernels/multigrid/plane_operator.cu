@@ -28,13 +28,10 @@ __device__ inline void make_mask(const operator_arrays<double>& g) {
     u64 count = 0;
     each_point(g, [&](int x, int y) {
         const bool fixed = g.fixed[of_grid(g, x, y)];
-        const bool side = (x == 0 && g.ends[0] == end_fixed) || (x == g.nx - 1 && g.ends[1] == end_fixed) ||
-                          (y == 0 && g.ends[2] == end_fixed) || (y == g.ny - 1 && g.ends[3] == end_fixed);
         g.mask[y * g.pitch + x] = fixed;
-        count += !fixed && !side;
+        count += !fixed && !on_fixed_side(g, x, y);
     });
-    for (int lanes = 16; lanes > 0; lanes /= 2) count += __shfl_xor_sync(0xffffffffu, count, lanes);
-    if (threadIdx.x % 32 == 0) atomicAdd(g.words, count);
+    add_counts(count, g.words);
 }
 
 // The bits of what is larger than all that is finite.

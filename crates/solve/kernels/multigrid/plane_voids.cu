@@ -1,6 +1,7 @@
 // The first guess of an array with voids: along each row between its known cells, and between rows where a row has none. Operations
 // as in `problem/fill.rs`.
 #include "multigrid/arguments.cuh"
+#include "multigrid/magnitude.cuh"
 
 namespace crosswarp {
 
@@ -77,8 +78,7 @@ template <class F> __device__ __forceinline__ void fill_rows(const array_with_vo
             g.guess[row + x] = inside ? between(value, g.values[row + next], x - last, next - last) : value;
         }
     }
-    for (int lanes = 16; lanes > 0; lanes /= 2) count += __shfl_xor_sync(0xffffffffu, count, lanes);
-    if (threadIdx.x % 32 == 0) atomicAdd(g.words, count);
+    add_counts(count, g.words);
     if (!finite) atomicMax(g.words + 1, 1ull);
 }
 
